@@ -9,7 +9,7 @@ JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 4 ] && echo 4 || ec
 # tests start hundreds of processes: each of them would compile every source again
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo docs screenshots test test-quick check check-wheel check-install wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-tune bench-emulator bench-against format clean
+.PHONY: demo docs screenshots test test-quick check check-wheel check-install wheel golden fuzz mutants bench-compile bench-cpu bench-gpu bench-launch bench-fleet bench-tune bench-emulator bench-against format clean
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' || \
@@ -55,7 +55,7 @@ check-wheel: wheel        ## a bundle is served with the runtime's wheel; with t
 	$(PIP) --python build/empty/bin/python install --quiet --no-compile dist/tilework-*.whl
 	build/empty/bin/python tests/installed_example.py
 
-check-install: $(STAMP)   ## the commands of docs/installation.md, each in a new environment
+check-install: $(STAMP)   ## the commands of all pages that install, each in a new environment
 	$(BIN)/python -m tests.installation_page
 
 # kernels are small: threads would mostly wait for each other
@@ -79,8 +79,12 @@ bench-launch: $(STAMP)    ## cost of a launch above the kernel's own work
 	$(BIN)/python -m benchmarks.cold_start
 	$(BIN)/python -m benchmarks.bundle_start
 
+bench-fleet: $(STAMP)     ## ranks that start together from empty caches, beside Triton where it is installed
+	$(BIN)/python -m benchmarks.fleet $(ARGS)
+
 bench-tune: $(STAMP)      ## how long tuning takes, beside Triton's where that can run
 	$(BIN)/python -m benchmarks.tune
+	$(BIN)/python -m benchmarks.tune_search
 
 bench-gpu:                ## the table of GPU kernels, beside Triton and torch; needs torch, a GPU and no installation (ARGS="--rows matmul")
 	@for python in $(BIN)/python $(PYTHON); do \

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tilework import knobs
-from tilework.runtime.kernel_cache import managers as cache_evict
+from tilework.runtime.kernel_cache import eviction as cache_evict
 from tilework.runtime.kernel_cache.entry import SCRATCH, EntryStore
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry
 

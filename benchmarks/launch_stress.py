@@ -112,7 +112,7 @@ def main() -> int:
     if COPIED not in os.environ:
         return run_on_a_copy()
     from tilework.runtime.kernel_cache.entry import EntryStore
-    from tilework.runtime.kernel_cache.managers import entries_of, verify
+    from tilework.runtime.kernel_cache.eviction import entries_of, verify
 
     with tempfile.TemporaryDirectory(prefix="tilework-stress-") as top:
         folder = str(Path(top) / "cache")

@@ -29,6 +29,7 @@ TYPES = {
     "env_opt_int": "number",
     "env_opt_str": "text",
     "env_sanitize": "on, off, strict, race",
+    "env_seconds": "seconds",
     "env_size": "bytes: 500000, 64k, 4G",
     "env_str": "text",
     "env_str_callable_default": "folder",
@@ -53,7 +54,7 @@ check themselves), [`TRITON_CACHE_DIR`](#TRITON_CACHE_DIR) and
 
 
 def pages() -> dict[str, str]:
-    """The page, by its place in the site."""
+    """The page, by its path in the site."""
     parts = ["# Environment variables", INTRODUCTION]
     for name, group in groups().items():
         parts += [f"## {GROUPS.get(name, name)}", f"Knobs of `tilework.knobs.{name}`.", table(group)]

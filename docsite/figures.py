@@ -52,8 +52,8 @@ def bars_or_lines(mark: Mark) -> list[Figure]:
     return found
 
 
-# What is drawn of values that are no report: by script and heading of the cell, from the names after it.
-DRAWN: dict[tuple[str, str], Callable[[Names], Figure]] = {
+# Figures of values that come from no report: by script and heading of the cell, from the names defined after it.
+FIGURES_OF_VALUES: dict[tuple[str, str], Callable[[Names], Figure]] = {
     ("04_dropout", "What was dropped"): lambda names: Figure(
         "tiles",
         {
@@ -125,8 +125,8 @@ DRAWN: dict[tuple[str, str], Callable[[Names], Figure]] = {
 
 
 def record(script: Path, work: Path, arguments: Sequence[str] = (), only_gpu: bool = False) -> tuple[RecordedCell, ...]:
-    """Run a tutorial in this process; its cells with what they printed and drew. With `only_gpu` those that ran on the
-    host are empty, and their reports are not measured."""
+    """Run a tutorial in this process and return its cells with what they printed and drew. With `only_gpu` those that
+    ran on the host are empty, and their reports are not measured."""
     cells, recorded = cells_of(script), []
     shown: set[int] = set()
     runs = run_cells(script, cells, work, arguments)
@@ -141,7 +141,7 @@ def record(script: Path, work: Path, arguments: Sequence[str] = (), only_gpu: bo
         new = [mark for mark in marks if id(mark) not in shown]
         shown.update(map(id, new))
         figures = [figure for mark in new for figure in bars_or_lines(mark)]
-        if (draw := DRAWN.get((script.stem, cell.heading))) is not None:
+        if (draw := FIGURES_OF_VALUES.get((script.stem, cell.heading))) is not None:
             figures.append(draw(names))
         figures = [Figure(one.kind, plain(one.arguments)) for one in figures]
         where = (gpu_machine() if only_gpu else host_machine()) if new else ""
@@ -205,13 +205,13 @@ def commit_of_checkout() -> str:
 
 
 def gpu_is_here() -> bool:
-    """Ask in another process: this one shall not hold the GPU."""
+    """Return True if there is a GPU. Another process finds out, so that this one does not occupy the GPU."""
     code = "import torch, sys; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def in_a_process(script: Path, device: str, arguments: Sequence[str]) -> Sequence[RecordedCell] | None:
-    """`record` in a new process, whose launches go to `device`; None if the tutorial fails."""
+    """The result of `record` in a new process that launches kernels on `device`; None if the tutorial fails."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))}
     environment.pop("TILEWORK_DEVICE", None)
     if device == "native":
@@ -224,7 +224,7 @@ def in_a_process(script: Path, device: str, arguments: Sequence[str]) -> Sequenc
 
 
 def record_all(chosen: Sequence[Path], folder: Path, commit: str, quick: bool, busy: bool) -> int:
-    """Write a file for each tutorial; the exit code."""
+    """Write a file for each tutorial and return the exit code."""
     note = busy_note(share_of_cores())
     if note and not busy:
         print(f"nothing is recorded on a busy machine{note}: wait, or --busy and the pages say so", file=sys.stderr)

@@ -22,7 +22,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Tutorials": ("tutorials/index.md", "tutorials/*"),
     "Guides": (
-        *("cpu*.md", "gpu*.md", "emulator-and-sanitizer.md", "tuning.md", "torch_compile.md", "notebook*.md"),
+        *("cpu*.md", "gpu*.md", "emulator-and-sanitizer.md", "tuning.md"),
+        *("multi-process.md", "shared-cache.md"),
+        *("torch_compile.md", "notebook*.md"),
         *("aot.md", "serving.md", "amd.md", "reproducible.md", "guides/*"),
     ),
     "Seeing inside": (

@@ -151,13 +151,18 @@ FAMILIES = (
         " tools.tensor_descriptor.TensorDescriptor tools.tensor_descriptor.TensorDescriptor.from_tensor"
         " tools.mxfp.MXFP4Tensor tools.mxfp.MXScaleTensor",
     ),
-    family("runtime", "Tuning", "tilework.", "autotune Autotuner Config Config.all_kwargs heuristics Heuristics"),
+    family(
+        "runtime",
+        "Tuning",
+        "tilework.",
+        "autotune Autotuner Config Config.all_kwargs Space Search heuristics Heuristics",
+    ),
     family(
         "runtime",
         "Testing and benchmarks",
         "tilework.testing.",
-        "call assert_close do_bench do_bench_cudagraph do_bench_proton"
-        " perf_report Benchmark Mark Mark.run get_dram_gbps"
+        "call assert_close do_bench do_bench_cudagraph do_bench_proton do_bench_cudagraph_proton"
+        " cuda_graph_without_gc perf_report Benchmark Mark Mark.run get_dram_gbps"
         " get_max_tensorcore_tflops get_max_simd_tflops nvsmi set_gpu_clock cuda_memcheck",
     ),
     family(

@@ -4,6 +4,7 @@ Tests are about the CPU and emulated GPUs, also on a machine that has a real one
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,12 +26,31 @@ if CudaDriver.is_active():
     os.environ["TILEWORK_DEVICE"] = "native"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of this run alone: a kernel that an earlier run left on the disk would not be compiled, and so not be
+    tested (what compiles shows warnings, for one)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_HOME", str(shared_by_workers(tmp_path_factory) / "home"))
+        patch.delenv("TRITON_CACHE_DIR", raising=False)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def own_knobs() -> Iterator[None]:
     """A test that selects a device, a version of Triton or another default does so for itself only, in whatever order
     its fixtures run."""
     with knobs.language.scope(), knobs.runtime.scope():
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that runs a program in this process, as some commands do, leaves it as `__main__` for itself only:
+    processes that later tests spawn would run it."""
+    for name in ("argv", "path"):
+        monkeypatch.setattr(sys, name, [*getattr(sys, name)])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""`python -m tests.installation_page [WORD ...]`: the commands of docs/installation.md, each in a new environment.
+"""`python -m tests.installation_page [WORD ...]`: the commands of all pages that install, each in a new environment.
 
 A block that installs something runs in an empty environment and a copy of the checkout; then `pip check` has nothing to
 say, and what was installed works. WORDs choose blocks that contain one of them. It takes packages from an index, so
@@ -6,6 +6,7 @@ say, and what was installed works. WORDs choose blocks that contain one of them.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,16 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.docs.page_runner import ROOT, blocks_of
+from tests.docs.page_runner import PAGES, ROOT, blocks_of
 
-PAGE = ROOT / "docs" / "installation.md"
 RUNTIME = (
     "import tilework, importlib.util as found; assert not found.find_spec('llvmlite'); print(tilework.__version__)"
 )
 IN_PLACE_OF_TRITON = """
-import torch, triton, tilework
+import triton, tilework
 assert triton.__version__ == "3.7.1" and triton.jit is tilework.jit, triton.__file__
-print("torch", torch.__version__, "finds triton", triton.__version__)
 """
 
 
@@ -60,18 +59,27 @@ def run_block(code: str, folder: Path) -> None:
     if "-e" not in code.split():
         run("python", checkout / "tests" / "installed_example.py", where=outside)
     if "packages/triton" in code:
-        run("python", "-c", IN_PLACE_OF_TRITON, where=outside)
+        run("python", "-c", "import torch\n" * ("torch" in code) + IN_PLACE_OF_TRITON, where=outside)
+
+
+def blocks_that_install() -> dict[str, str]:
+    """Each block of commands with pip, and where it stands first."""
+    found: dict[str, str] = {}
+    for page in PAGES:
+        for block in blocks_of(page.read_text()):
+            if block.kind == "sh" and re.search(r"^pip ", block.code, re.MULTILINE):
+                found.setdefault(block.code, f"{page.relative_to(ROOT)}:{block.line}")
+    return found
 
 
 def main(words: list[str]) -> None:
-    blocks = [block for block in blocks_of(PAGE.read_text()) if block.kind == "sh" and "pip " in block.code]
-    for block in blocks:
-        if words and not any(word in block.code for word in words):
+    for code, where in blocks_that_install().items():
+        if words and not any(word in code for word in words):
             continue
         start = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            run_block(block.code, Path(folder))
-        print(f"{PAGE.name}:{block.line}: {'; '.join(block.code.splitlines())}: {time.monotonic() - start:.0f} s")
+            run_block(code, Path(folder))
+        print(f"{where}: {'; '.join(code.splitlines())}: {time.monotonic() - start:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

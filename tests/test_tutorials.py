@@ -6,18 +6,16 @@ No time is looked at: caches are not emptied before each call that is measured, 
 import ast
 import dataclasses
 import html
-import importlib.util
 import json
-import linecache
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -46,7 +44,7 @@ def test_a_script_runs_by_itself_and_leaves_no_file(script: Path, tmp_path: Path
     for figure in (figure for cell in cells for figure in cell.figures):
         assert len(ElementTree.fromstring(getattr(chart, figure.kind)(**figure.arguments))) > 10
     headings = {(script.stem, cell.heading) for cell in tutorials.cells_of(script)}
-    assert {key for key in figures.DRAWN if key[0] == script.stem} <= headings
+    assert {key for key in figures.FIGURES_OF_VALUES if key[0] == script.stem} <= headings
 
 
 @every_tutorial
@@ -67,28 +65,6 @@ def imported_by(code: str) -> set[str]:
 
 
 @every_tutorial
-def test_the_cells_of_a_notebook_run_in_order(
-    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As Jupyter runs them: one namespace without ``__file__``, each cell a source of its own."""
-    notebook = notebook_of(script)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py", "--quick"])
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for index, code in enumerate(code_of(notebook)):
-        file = f"<{script.stem} {index}>"
-        linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
-        exec(compile(code, file, "exec", dont_inherit=True), names)
-    assert capsys.readouterr().out and list(tmp_path.iterdir()) == []
-
-
-def code_of(notebook: dict[str, Any]) -> Iterator[str]:
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            yield "".join(cell["source"])
-
-
-@every_tutorial
 def test_a_notebook_is_nbformat_4(script: Path) -> None:
     notebook = notebook_of(script)
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
@@ -97,16 +73,12 @@ def test_a_notebook_is_nbformat_4(script: Path) -> None:
     assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", identifier) for identifier in identifiers)
     prose = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
     assert prose[0].startswith("# ") and not re.search(r"\]\((?!https?:)", "".join(prose))
-    if importlib.util.find_spec("nbformat") is not None:
-        import nbformat
-
-        nbformat.validate(nbformat.from_dict(notebook))
+    nbformat.validate(nbformat.from_dict(notebook))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("nbconvert") is None, reason="Jupyter's nbconvert is not installed")
-@pytest.mark.skipif(importlib.util.find_spec("ipykernel") is None, reason="Jupyter's ipykernel is not installed")
 @every_tutorial
 def test_jupyter_executes_a_notebook(script: Path, tmp_path: Path, warm_cache: Path) -> None:
+    """In a kernel of its own, with small sizes; it leaves no file behind."""
     notebook = notebook_of(script)
     setup = f"import sys\nsys.argv.append('--quick')\nsys.path.insert(0, {str(tutorials.ROOT)!r})"
     notebook["cells"].insert(0, notebooks.notebook_cell("code", setup, "small-sizes"))
@@ -115,6 +87,7 @@ def test_jupyter_executes_a_notebook(script: Path, tmp_path: Path, warm_cache: P
     environment = {**os.environ, "TRITON_CACHE_DIR": str(warm_cache), "TILEWORK_DEVICE": "native"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+    assert {path.name for path in tmp_path.iterdir()} == {"tutorial.ipynb", "run.ipynb"}
     executed = json.loads((tmp_path / "run.ipynb").read_text(encoding="utf-8"))
     outputs = [output for cell in executed["cells"] for output in cell.get("outputs", ())]
     assert any(output["output_type"] == "stream" for output in outputs)
@@ -133,7 +106,7 @@ def test_a_page_shows_a_recording_of_the_code_that_it_has(script: Path) -> None:
     where = {html.escape(cell.where) for cell in recording.cells if cell.where}
     assert where and all(one in page for one in (*where, recording.date, recording.commit, recording.command))
     for cell, recorded in zip(tutorials.cells_of(script), recording.cells, strict=True):
-        is_measured = bool(recorded.figures) and (script.stem, cell.heading) not in figures.DRAWN
+        is_measured = bool(recorded.figures) and (script.stem, cell.heading) not in figures.FIGURES_OF_VALUES
         assert bool(recorded.where) == is_measured, cell.heading
     assert f"({script.stem}.ipynb)" in page and f"({script.name})" in page
     links = re.findall(r"\]\((\d\d_\w+)\.md\)", page)

@@ -21,7 +21,8 @@ from tilework.errors import CompilationError, InterpreterError, OutOfResources, 
 from tilework.language.core import must_use_result
 from tilework.language.function import constexpr_function
 from tilework.language.grid import cdiv, next_power_of_2
-from tilework.runtime.launch.python.jit import JITFunction, KernelInterface, jit
+from tilework.runtime.launch.python.jit import JITFunction, jit
+from tilework.runtime.launch.python.kernel_interface import KernelInterface
 from tilework.runtime.launch.python.wrappers import MockTensor, TensorWrapper, reinterpret
 from tilework.runtime.uncaught import show_diagnostics
 from tilework.runtime.workers.async_compile import AsyncCompileMode, FutureKernel
@@ -32,6 +33,8 @@ LAZY = {
     "Autotuner": "tilework.runtime.tuning.autotuner",
     "Config": "tilework.runtime.tuning.autotuner",
     "Heuristics": "tilework.runtime.tuning.autotuner",
+    "Search": "tilework.runtime.tuning.search",
+    "Space": "tilework.runtime.tuning.autotuner",
     "autotune": "tilework.runtime.tuning.autotuner",
     "compile": "tilework.compiler",
     "heuristics": "tilework.runtime.tuning.autotuner",
@@ -84,5 +87,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is not loaded yet."""
+    """Return all names, also those that are loaded when they are first used."""
     return sorted({*globals(), *__all__})

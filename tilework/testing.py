@@ -25,6 +25,7 @@ from tilework.runtime.tuning.benchmark import (
     Benchmark,
     Mark,
     check_return_mode,
+    cuda_graph_without_gc,
     do_bench,
     do_bench_cudagraph,
     perf_report,
@@ -36,9 +37,11 @@ __all__ = [
     "Mark",
     "assert_close",
     "call",
+    "cuda_graph_without_gc",
     "cuda_memcheck",
     "do_bench",
     "do_bench_cudagraph",
+    "do_bench_cudagraph_proton",
     "do_bench_proton",
     "get_dram_gbps",
     "get_max_simd_tflops",
@@ -69,10 +72,10 @@ def do_bench_proton(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """Like `do_bench`, but only the kernels of a call count: the profiler measures them, not the time to launch them.
+    """Like `do_bench`, but counts only the kernels of a call, which the profiler measures, not the time to launch them.
 
-    A call that launches several kernels counts their sum. The profiler records launches of tilework's kernels, and on
-    NVIDIA GPUs all kernels.
+    For a call that launches several kernels, their times are added. The profiler records launches of tilework kernels,
+    and on NVIDIA GPUs all kernels.
 
     Example:
         @tilework.jit
@@ -89,11 +92,35 @@ def do_bench_proton(
     return summarize(kernel_times(fn, warmup, rep, list(grad_to_none or ())), quantiles, return_mode)
 
 
-def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
-    """Fail unless ``|x - y| <= atol + rtol * |y|`` everywhere; NaNs equal each other.
+def do_bench_cudagraph_proton(
+    fn: Callable[[], object],
+    rep: float = 20,
+    grad_to_none: Iterable[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
+    """Like `do_bench_proton`, for calls on an NVIDIA GPU that take longer to start than to run.
 
-    Tolerances are floats or functions of the dtype; without them `atol` is 0.01 and `rtol` 0, as in Triton. Arrays of
-    NumPy and torch, lists and scalars are compared as float32 when their own type has less than that.
+    The call is captured in a CUDA graph, and the graph replayed, with flushed caches. What the call computes on the
+    host is not repeated.
+
+    Example:
+        try:
+            milliseconds = tilework.testing.do_bench_cudagraph_proton(lambda: None)
+        except RuntimeError as error:
+            assert "CUDA" in str(error)  # no GPU here, or no torch
+    """
+    from tilework.inspect.profiler.kernel_times import kernel_times_of_graph  # lazily: as above
+
+    check_return_mode(return_mode)
+    return summarize(kernel_times_of_graph(fn, rep, list(grad_to_none or ())), quantiles, return_mode)
+
+
+def assert_close(x: Any, y: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
+    """Fail unless ``|x - y| <= atol + rtol * |y|`` everywhere; NaNs are equal to each other.
+
+    Tolerances are floats or functions of the dtype. By default, `atol` is 0.01 and `rtol` is 0, as in Triton. NumPy
+    arrays, torch tensors, lists and scalars of less precise types are compared as float32.
 
     Example:
         assert_close(np.float16([1, 2]), [1.001, 2])
@@ -149,7 +176,7 @@ def capability(arch: Any) -> int:
 
 
 def get_dram_gbps(device: int | None = None) -> float:
-    """The peak bandwidth of the GPU's memory, in GB/s: two transfers per clock. An error on the CPU.
+    """The peak bandwidth of the GPU's memory, in GB/s: two transfers per clock. On the CPU it is an error.
 
     Example:
         try:
@@ -162,7 +189,7 @@ def get_dram_gbps(device: int | None = None) -> float:
 
 
 def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
-    """The peak rate of dense dots on tensor cores at `clock_rate` kHz; fp32 means tf32. An error on the CPU.
+    """The peak rate of dense dots on tensor cores at `clock_rate` kHz; fp32 means tf32. On the CPU it is an error.
 
     Example:
         try:
@@ -180,7 +207,7 @@ def get_max_tensorcore_tflops(dtype: Any, clock_rate: float, device: int | None 
 
 
 def get_max_simd_tflops(dtype: Any, clock_rate: float, device: int | None = None) -> float:
-    """The peak rate of multiply-adds outside of the tensor cores at `clock_rate` kHz. An error on the CPU.
+    """The peak rate of multiply-adds outside the tensor cores at `clock_rate` kHz. On the CPU it is an error.
 
     Example:
         try:
@@ -196,7 +223,7 @@ def get_max_simd_tflops(dtype: Any, clock_rate: float, device: int | None = None
 
 
 def peak_tflops(properties: dict[str, Any], clock_khz: float, ops: float) -> float:
-    """All subcores, every clock."""
+    """Return the TFLOPS of a GPU whose subcores all execute `ops` operations per clock."""
     return properties["multiprocessor_count"] * SUBCORES * clock_khz * ops * 1e-9
 
 
@@ -226,9 +253,9 @@ def run_tool(name: str, *arguments: str) -> str:
 
 @contextmanager
 def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterator[tuple[float, float]]:
-    """Hold the clocks (MHz) of the first GPU inside the block; gives (peak fp16 TFLOPS, GB/s) at these clocks.
+    """Fix the clocks (MHz) of the first GPU inside the block, and yield (peak fp16 TFLOPS, GB/s) at these clocks.
 
-    Needs the rights to change clocks. They are released when the block ends, whatever happened in it.
+    This needs permission to change clocks. They are released when the block ends, even after an exception.
 
     Example:
         try:
@@ -255,9 +282,9 @@ def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Iterat
 
 
 def cuda_memcheck(**target_kwargs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Run a pytest test in compute-sanitizer when its arguments include `target_kwargs`; other cases run as usual.
+    """Run a pytest test under compute-sanitizer if its arguments include `target_kwargs`; other cases run as usual.
 
-    The test takes the fixture `request`, from which its name is read.
+    The test must take the fixture `request`, which provides its name.
 
     Example:
         @tilework.testing.cuda_memcheck(size=1024)

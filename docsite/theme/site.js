@@ -34,7 +34,9 @@ for (const block of document.querySelectorAll("main:not(.listing) .code")) {
   block.append(button);
 }
 
-document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "center" });
+// The list of pages scrolls to the current one; `scrollIntoView` would scroll the page as well.
+const current = document.querySelector("nav.pages [aria-current]"), pages = current?.closest("nav");
+if (pages) pages.scrollTop += current.getBoundingClientRect().top - pages.getBoundingClientRect().top - pages.clientHeight / 2;
 
 const entries = [...document.querySelectorAll("nav.toc a, nav .here-only a")].map(link => [decodeURIComponent(link.hash.slice(1)), link]);
 const headings = [...new Set(entries.map(([id]) => id))].map(id => document.getElementById(id)).filter(Boolean);
@@ -55,13 +57,13 @@ let index = null;
 function loaded() {
   index ??= new Promise((done, failed) => {
     const script = Object.assign(document.createElement("script"), { src: `${base}search_index.js`, onerror: failed });
-    script.onload = () => done(SEARCH_INDEX.map(([place, title, text]) => ({ place, title, text, low: `${title}\n${text}`.toLowerCase(), name: title.toLowerCase() })));
+    script.onload = () => done(SEARCH_INDEX.map(([path, title, text]) => ({ path, title, text, low: `${title}\n${text}`.toLowerCase(), name: title.toLowerCase() })));
     document.head.append(script);
   });
   return index;
 }
 
-// Where a word is in a text, and how well: 3 it stands alone, 2 a longer one begins with it, 1 it is inside of one.
+// Where a word is in a text, and how well: 3 as a whole word, 2 at the start of a longer word, 1 inside of a longer word.
 function occurrence(text, word) {
   const escaped = word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   for (const [quality, pattern] of [[3, `(?<![\\w])${escaped}(?![\\w])`], [2, `(?<![\\w])${escaped}`], [1, escaped]]) {
@@ -79,7 +81,7 @@ function score(row, words) {
     if (row.name === word || row.name.endsWith(`.${word}`)) sum += 100;
     sum += [0, 10, 25, 60][inName] + [0, 1, 5, 40][inText] + (inText ? 3 / (1 + at / 200) : 0);
   }
-  return sum + (row.place.includes("#") ? 0 : 0.5);
+  return sum + (row.path.includes("#") ? 0 : 0.5);
 }
 
 function excerpt(row, words) {
@@ -94,8 +96,8 @@ async function search() {
   if (list.hidden) return;
   const rows = (await loaded()).map(row => [score(row, words), row]).filter(([points]) => points > 0);
   rows.sort((a, b) => b[0] - a[0]);
-  list.replaceChildren(...rows.slice(0, 12).map(([, row], place) => {
-    const link = Object.assign(document.createElement("a"), { href: base + row.place, className: place ? "" : "chosen" });
+  list.replaceChildren(...rows.slice(0, 12).map(([, row], rank) => {
+    const link = Object.assign(document.createElement("a"), { href: base + row.path, className: rank ? "" : "chosen" });
     link.append(row.title, Object.assign(document.createElement("small"), { textContent: excerpt(row, words) }));
     const item = document.createElement("li");
     item.append(link);

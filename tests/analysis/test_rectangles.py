@@ -537,7 +537,7 @@ def test_tensor_maps_have_five_dimensions_at_most() -> None:
 
 
 @tilework.jit
-def two_places(a_ptr, c_ptr):
+def two_offsets(a_ptr, c_ptr):
     r = tl.arange(0, 16)
     rows = tl.program_id(0) * 16 + r
     a = tl.load(a_ptr + rows[:, None] * 16 + r[None, :])
@@ -545,9 +545,9 @@ def two_places(a_ptr, c_ptr):
     tl.store(c_ptr + rows[:, None] * 16 + r[None, :], tl.dot(a, b))
 
 
-def test_loads_without_a_mask_have_descriptors_as_large_as_their_places() -> None:
+def test_loads_without_a_mask_have_descriptors_of_the_sizes_at_their_offsets() -> None:
     a, c = np.arange(64 * 16, dtype=np.float16).reshape(64, 16) % 7, np.zeros((32, 16), np.float32)
-    module = compiled(two_places, {"a_ptr": "*fp16", "c_ptr": "*fp32"}, {})
+    module = compiled(two_offsets, {"a_ptr": "*fp16", "c_ptr": "*fp32"}, {})
     rectangles = rewritten(module)
     assert rectangles is not None
     maps = hidden(rectangles, [a, c], (2,))

@@ -2,11 +2,11 @@
 of its own.
 
 Each page runs in a copy of this process, so that nothing is imported twice and nothing stays. What the text says about
-a block stands in a comment right above it, which the built page does not show:
+a block is in a comment right above it, which the built page does not show:
 
     <!-- setup                       Python that the next blocks take for granted, up to the end of the comment
     <!-- not run: why -->            the block is only parsed
-    <!-- raises ValueError -->  the block, or the last command of it, must fail so (commands: raises 1, the exit code)
+    <!-- raises ValueError -->       the block must fail so; of commands: the exit codes of the last ones, `raises 1 1`
     <!-- device emulator:sm_80 -->   TILEWORK_DEVICE for the block; cuda and hip are drivers of GPUs on emulated
                                      libraries
     <!-- printed above -->           a block of text: the block above it printed these lines (or parts of lines), and
@@ -20,6 +20,7 @@ import ast
 import contextlib
 import faulthandler
 import functools
+import glob
 import io
 import json
 import linecache
@@ -27,6 +28,7 @@ import os
 import re
 import runpy
 import shlex
+import signal
 import sys
 import tempfile
 import traceback
@@ -51,6 +53,7 @@ from tilework.runtime.devices.emulated import emulated_libcuda as emulated_libcu
 from tilework.tools.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("packages/*/*.md")])
 PIECE = re.compile(
     (
         r"^<!-- setup\n(?P<setup>.*?)^-->$|^<!-- (?P<note>(?:not run:|raises|device|printed) .*?) "
@@ -64,13 +67,8 @@ DEVICES: dict[str, Callable[..., AbstractContextManager[object]]] = {
     "cuda": emulated_cuda,
     "hip": emulated_hip,
 }
-NOT_OURS = (
-    "pip",
-    "make",
-    "cd",
-    "git",
-    "pre-commit",
-)  # commands that change the machine, or take too long; targets of make exist
+LONGEST = 600  # seconds for a page
+ELSEWHERE = ("pip", "make")  # `make check-install` runs the blocks with pip, and .ci/run the targets of make
 # Without the kernels that tests/tools/test_doctor.py has it run.
 SHORTER: dict[tuple[str, ...], list[str]] = {("tilework", "doctor"): ["--quick"]}
 
@@ -138,10 +136,11 @@ def run_page(page: Path, cache: Path) -> tuple[int, list[str]]:
 
 
 def in_a_copy(work: Callable[[], int]) -> int:
-    """The exit code of a copy of this process that does some work and ends."""
+    """The exit code of a copy of this process that does some work and ends, at the latest by SIGALRM."""
     sys.stdout.flush()
     if (child := os.fork()) == 0:
         code = 120
+        signal.alarm(LONGEST)
         try:
             code = work()
         except SystemExit as end:
@@ -218,11 +217,11 @@ def run_python(
 
 
 def run_commands(page: Path, block: Block, output: io.StringIO) -> Iterator[str]:
-    """Run the commands of a block, each in a copy of this process; the last one may be one that fails."""
+    """Run the commands of a block, each in a copy of this process; the last ones may be ones that fail."""
     lines = block.code.replace("\\\n", " ").splitlines()
     commands = [words for line in lines if (words := shlex.split(line.removeprefix("$ "), comments=True))]
-    for number, words in enumerate(commands, 1):
-        expected = int(block.notes.get("raises", 0)) if number == len(commands) else 0
+    codes = [int(code) for code in block.notes.get("raises", "").split()]
+    for words, expected in zip(commands, [0] * (len(commands) - len(codes)) + codes, strict=True):
         with tempfile.TemporaryFile("w+") as printed:
             code = run_command(words, printed.fileno())
             printed.seek(0)
@@ -236,6 +235,11 @@ def shown_warning(message: Any, category: Any, file: str, line: int, *_: Any) ->
     sys.stderr.write(warnings.formatwarning(message, category, file, line))
 
 
+def targets_of_ci() -> list[str]:
+    """The targets of make that CI runs."""
+    return re.findall(r"^make (.*)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)[-1].split()
+
+
 def run_command(words: list[str], output: int) -> int:
     """The exit code of ``A=1 tilework ...``, ``python file.py ...`` or ``python -m module ...``, which prints into a
     file."""
@@ -243,9 +247,9 @@ def run_command(words: list[str], output: int) -> int:
     while words and (found := re.fullmatch(r"([A-Z]\w*)=(.*)", words[0], re.DOTALL)):
         variables[found[1]] = found[2]
         words = words[1:]
-    if words[0] in NOT_OURS:
-        is_known = words[0] != "make" or re.search(rf"^{words[1]}[ :]", (ROOT / "Makefile").read_text(), re.MULTILINE)
-        return 0 if is_known else 2
+    if words[0] in ELSEWHERE:
+        return 0 if words[0] == "pip" or words[1] in targets_of_ci() else 2
+    words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
 
     def work() -> int:
         os.environ.update(variables)
@@ -264,7 +268,8 @@ def run_command(words: list[str], output: int) -> int:
         is_module = words[1] == "-m"
         sys.argv = words[1 + is_module :]
         run = runpy.run_module if is_module else runpy.run_path
-        run(sys.argv[0], run_name="__main__")
+        # a spawned process looks for a relative one where `multiprocessing` was imported
+        run(sys.argv[0] if is_module else os.path.abspath(sys.argv[0]), run_name="__main__")
         return 0
 
     return in_a_copy(work)

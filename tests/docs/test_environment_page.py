@@ -16,12 +16,13 @@ OTHER_TEXTS = {
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
     "O_BINARY",
-}  # set for processes that tilework starts; a flag of os.open
+    "IMPORT_NAME",
+}  # set for processes that tilework starts; a flag of os.open; an instruction of Python
 
 
 @cache
 def read_anywhere() -> dict[str, str]:
-    """Variables that are read, each with a place; where a name is computed, all texts of the file that look like
+    """Variables that are read, each with a location; where a name is computed, all texts of the file that look like
     one."""
     found: dict[str, str] = {}
     for path in PACKAGE.rglob("*.py"):

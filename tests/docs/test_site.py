@@ -23,6 +23,11 @@ document.querySelectorAll("details").forEach(part => {{ part.open = true; }});
     && !(part.tagName === "PRE" && part.innerText.split("\\n").some(line => line.length > {COLUMNS}))
 ).map(part => part.innerText.slice(0, 200))
 """
+HIDDEN_TITLES = """
+[...document.querySelectorAll("main th")].filter(
+  title => title.textContent.trim() && !title.offsetHeight && !title.closest("details:not([open])")
+).map(title => title.textContent)
+"""
 SHARED = {"style.css", "code.css", "site.js", "search_index.js", "icon.svg"}
 
 
@@ -55,6 +60,8 @@ def test_every_page_opens_in_a_browser_and_fits(site: Path, tmp_path: Path) -> N
         for page in [*pages, *listings]:
             browser.open(page.as_uri())
             assert browser.problems == [], page
+            assert browser.evaluate("scrollY") == 0, f"{page} does not open at its top"
+            assert browser.evaluate(HIDDEN_TITLES) == [], f"titles of columns that {page} does not show"
             assert browser.evaluate("document.querySelector('main').innerText.trim().length") > 20, page
             assert browser.evaluate(TOO_WIDE) == [], f"parts of {page} that are wider than a window of {DESK} pixels"
             for width in (DESK, PHONE):

@@ -390,6 +390,19 @@ def test_half_of_the_waves_runs_behind() -> None:
     assert ttgir.count("amdg.cond_barrier") == 2 and ttgir.count("ttg.memdesc_subslice") == 4
 
 
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("steps", range(5))
+def test_half_of_the_waves_runs_behind_copies(monkeypatch: pytest.MonkeyPatch, arch: str, steps: int) -> None:
+    """Copies are in flight over both barriers of an iteration."""
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", "1")
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-3, 4, (max(1, steps), *shape)).astype(np.float16) for shape in ((128, 32), (32, 128)))
+    out = np.ones((128, 128), np.float32)
+    ttgir = launch(wide_product, arch, [a, b, out, steps], num_warps=8, num_stages=3, M=128, N=128, K=32)
+    assert np.array_equal(out, np.einsum("kij,kjl->il", a[:steps].astype(np.float32), b[:steps]))
+    assert ttgir.count("amdg.cond_barrier") == 2 and ttgir.count("rocdl.s.barrier") == 1
+
+
 @pytest.mark.parametrize("steps", range(4))
 @pytest.mark.parametrize("num_stages", [2, 3, 4])
 def test_f32_products_without_matrix_instructions(steps: int, num_stages: int) -> None:

@@ -224,8 +224,8 @@ def test_the_order_of_warps_follows_the_seed() -> None:
 
 
 def accesses(at: list[int], threads: list[int], clocks: Clocks, kind: int = PLAIN) -> Accesses:
-    who = np.array(threads)
-    return Accesses(np.array(at), who, clocks.own(who), who, 0, kind)
+    agents = np.array(threads)
+    return Accesses(np.array(at), agents, clocks.own(agents), agents, 0, kind)
 
 
 def test_a_shadow_keeps_a_reader_that_is_not_the_writer() -> None:
@@ -277,8 +277,8 @@ def test_units_of_a_shadow_say_what_bytes_say(make: Callable[[], Shadow]) -> Non
             for shadow in (units, bytes):
                 unit = shadow.unit_of(addresses, size)
                 at = (addresses.astype(np.int64)[:, None] // unit + np.arange(size // unit)).reshape(-1)
-                who = np.repeat(threads, size // unit)
-                given = Accesses(shadow.locate(at), who, clocks.own(who), who, number, PLAIN, unit)
+                agents = np.repeat(threads, size // unit)
+                given = Accesses(shadow.locate(at), agents, clocks.own(agents), agents, number, PLAIN, unit)
                 conflict = shadow.write(given, clocks) if writes else shadow.read(given, clocks)
                 found.append(
                     conflict and (conflict.agent, conflict.ins, conflict.was_write, int(at[conflict.index]) * unit)

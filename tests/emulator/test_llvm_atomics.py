@@ -67,7 +67,7 @@ def atomics(
     for k, (name, start) in enumerate(starts.items()):
         indices += f"""
   %out{k} = getelementptr {type}, ptr addrspace(1) %out, i32 {k}
-  %shared{k} = getelementptr {type}, ptr addrspace(3) @place, i32 {k}
+  %shared{k} = getelementptr {type}, ptr addrspace(3) @cells, i32 {k}
   %generic{k} = addrspacecast ptr addrspace(1) %out{k} to ptr"""
         begin += [
             f"store {type} {start!r}, ptr addrspace(1) %out{k}",
@@ -84,7 +84,7 @@ def atomics(
             f"store {type} %r{k}, ptr addrspace(1) %out{k}",
         ]
     text = f"""{TID}{BARRIER}
-@place = internal addrspace(3) global [{len(starts)} x {type}] undef, align 8
+@cells = internal addrspace(3) global [{len(starts)} x {type}] undef, align 8
 define ptx_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %x) {{
   %i = call i32 @llvm.nvvm.read.ptx.sreg.tid.x(){indices}
   %first = icmp eq i32 %i, 0

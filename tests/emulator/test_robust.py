@@ -15,7 +15,7 @@ from tilework.oracles.emulator.parser import parse_ptx
 from tilework.oracles.emulator.syntax import EmulatorError, PtxSyntaxError
 from tilework.oracles.emulator.translate import Unsupported
 
-WHO = """.reg .b32 %x, %y, %z, %nx, %ny, %nz, %i, %c;
+THREAD_INDEX = """.reg .b32 %x, %y, %z, %nx, %ny, %nz, %i, %c;
 mov.u32 %x, %tid.x; mov.u32 %y, %tid.y; mov.u32 %z, %tid.z; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y;
 mov.u32 %nz, %ntid.z;
 mad.lo.u32 %i, %z, %ny, %y; mad.lo.u32 %i, %i, %nx, %x;"""
@@ -35,7 +35,7 @@ def test_blocks_of_any_shape(shape: Any) -> None:
     """Every thread adds its index; a barrier and shared memory work with a last warp that is not whole."""
     count = int(np.prod(shape))
     body = (
-        WHO
+        THREAD_INDEX
         + """.shared .align 4 .b32 total; mad.wide.u32 %at, %i, 4, %q0; atom.shared.add.u32 %c, [total], %i; bar.sync 0;
         ld.shared.u32 %c, [total]; add.u32 %c, %c, %i; st.global.u32 [%at], %c;"""
     )

@@ -326,10 +326,10 @@ def test_a_map_made_by_the_kernel() -> None:
     array = RNG.integers(1, 100, (3, 20, 32)).astype(np.uint16)
     tensor = Tensor(array, "u16", (8, 16, 16)[:3])
     template = encode_tensor_map("u8", tensor.address, (64, 64), (64,), (16, 16))
-    room = tensor.device.upload(np.zeros(128, np.uint8))
+    copy = tensor.device.upload(np.zeros(128, np.uint8))
     replace = "@%p tensormap.replace.tile."
     before = f"""
-    .reg .b64 %g, %a; mov.b64 %g, {room}; mov.b64 %a, {tensor.address};
+    .reg .b64 %g, %a; mov.b64 %g, {copy}; mov.b64 %a, {tensor.address};
     {replace}global_address.shared::cta.b1024.b64 [%s], %a;
     {replace}rank.shared::cta.b1024.b32 [%s], 2; {replace}elemtype.shared::cta.b1024.b32 [%s], 1;
     {replace}global_dim.shared::cta.b1024.b32 [%s], 0, 32; {replace}global_dim.shared::cta.b1024.b32 [%s], 1, 20;

@@ -62,8 +62,8 @@ def test_reductions(name: str, dtype: type, function) -> None:  # noqa: ANN001
 
 
 def test_one_lane_is_elected() -> None:
-    who, flag = run("elect.sync d0|d1, -1;", VALUES, out=(np.uint32, bool))
-    assert (who == 0).all() and np.flatnonzero(flag).tolist() == [0, 32]
+    leader, flag = run("elect.sync d0|d1, -1;", VALUES, out=(np.uint32, bool))
+    assert (leader == 0).all() and np.flatnonzero(flag).tolist() == [0, 32]
 
 
 def test_active_lanes() -> None:

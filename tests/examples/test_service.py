@@ -72,7 +72,7 @@ def test_it_serves_and_refuses(port: int, capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert code == 0, said
     assert f"{REQUESTS} requests of 8 clients" in said and ", 0 wrong" in said
-    assert "the constant `BLOCK` is 1024, not " in said, said
+    assert "`columns` = 1024 is a multiple of 16, and 1000 was not" in said, said
 
 
 def test_what_is_queried_wrongly_is_said(port: int) -> None:

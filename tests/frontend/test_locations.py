@@ -92,7 +92,7 @@ def test_columns_are_those_of_the_file() -> None:
     assert f'"{__file__}":{fn.def_line + 1}:12' in printed
 
 
-def test_inlined_calls_keep_both_places() -> None:
+def test_inlined_calls_keep_both_locations() -> None:
     module = after_passes(ttir(kernel, np.zeros(4, np.float32), 3, BLOCK=4))
     printed = print_module(module, debuginfo=True)
     assert "callsite(" in printed

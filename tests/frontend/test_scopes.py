@@ -15,6 +15,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.frontend.run import error, message_of, result, ttir
+from tilework.errors import CompilationError
 from tilework.language import *
 
 GLOBAL = 5
@@ -110,8 +111,12 @@ def test_other_globals_are_refused(kernel) -> None:
 def test_python_functions_are_refused() -> None:
     assert "global variable" in message_of(error(calls_python, np.zeros(1), 3))
     assert "numpy.square works on arrays of the host" in message_of(error(calls_module_function, np.zeros(1), 3))
-    with pytest.raises(RuntimeError, match="Unsupported function referenced"):
+    with pytest.raises(RuntimeError, match="Unsupported function referenced") as caught:
         _ = calls_other_module.cache_key
+    assert isinstance(caught.value, CompilationError)
+    line, marks, help = caught.value.diagnostic().render().splitlines()[1:]
+    assert line.endswith("tl.store(out, textwrap.dedent(n))") and marks.endswith("| " + 18 * " " + "^" * 15)
+    assert help.startswith("   help: call it before the launch")
 
 
 @tilework.jit

@@ -106,7 +106,8 @@ class EdgeStatements(PythonStatements):
         self.masked_tile()
         self.masked_tile()
 
-    def remember(self, value: Value) -> Value:
+    def share(self, value: Value) -> Value:
+        """Return `value`, which later statements may use if it is a small tile."""
         if value.shape and prod(value.shape) <= MOST:
             self.focus.append(value)
         return value
@@ -153,7 +154,7 @@ class EdgeStatements(PythonStatements):
             text = f"({text} & 15).to(tl.{dtype.tl})"
         elif dtype.is_int and self.random.random() < 0.4:
             text = f"({text} & {self.random.choice((1, 3, 7))})"
-        self.remember(self.assign(Value(text, dtype, shape, unknown)))
+        self.share(self.assign(Value(text, dtype, shape, unknown)))
 
     def edge(self, shape: Shape, offsets: str) -> str:
         """A mask that is false for few, many, all or no elements."""
@@ -386,7 +387,7 @@ class EdgeStatements(PythonStatements):
     def converted(self) -> None:
         """A shared tile in another type, which wraps, rounds, or stays."""
         x = self.block_value()
-        self.remember(self.assign(self.cast(x, self.random.choice(KINDS))))
+        self.share(self.assign(self.cast(x, self.random.choice(KINDS))))
 
     # Tiles together
 
@@ -407,7 +408,7 @@ class EdgeStatements(PythonStatements):
         value = self.assign(value)
         self.store(value)
         if m * n <= MOST and not batch:
-            self.remember(value)
+            self.share(value)
 
     def edge_descriptor(self) -> None:
         """Blocks that begin before the tensor, end behind it, or are outside."""
@@ -432,7 +433,7 @@ class EdgeStatements(PythonStatements):
             value = self.assign(Value(f"tl.where({name} == {name}, {name}, -7.0)", dtype, (rows, columns), unknown))
         else:
             value = self.define(name, dtype, (rows, columns))
-        self.remember(value)
+        self.share(value)
         self.store(value)
 
     def tuple_call(self) -> None:
@@ -469,10 +470,10 @@ class EdgeStatements(PythonStatements):
         y = self.typed(x.shape, x.dtype, 1)
         offsets = f"tl.broadcast_to({self.offsets(x.shape)}, {list(x.shape)})"
         text = f"tl.where({self.edge(x.shape, offsets)}, {x.text}, {y.text})"
-        self.remember(self.assign(Value(text, x.dtype, x.shape, unknown)))
+        self.share(self.assign(Value(text, x.dtype, x.shape, unknown)))
 
     def own_atomic(self) -> None:
-        """Every element of a tile has a place of its own; what was there is kept."""
+        """Every element of a tile has an address of its own; the old values are stored."""
         shape, dtype = self.tile_shape(), self.random.choice((INT32, UINT32, INT64, UINT64, FP32))
         kind = self.random.choice(("add", "max", "min", "xchg") + (() if dtype.is_float else ("and", "or", "xor")))
         pointer, offsets = self.pointer(dtype, "io"), self.fresh("o")

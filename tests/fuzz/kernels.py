@@ -163,7 +163,7 @@ class Writer(Expressions):
         self.signature: dict[str, str] = {}
         self.inputs: dict[str, DType] = {}
         self.stores: list[tuple[str, Value]] = []
-        self.room: dict[str, int] = {}
+        self.used: dict[str, int] = {}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
@@ -205,8 +205,8 @@ class Writer(Expressions):
         power = 1 << self.random.randrange(least, bits)
         return self.random.randint(1, (1 << bits) - 1) if self.odd and self.random.random() < 0.6 else power
 
-    def place_in(self, index: str, size: int) -> str:
-        """Any integers as places along an axis of `size`."""
+    def index_in(self, index: str, size: int) -> str:
+        """Any integers as indices along an axis of `size`."""
         return f"({index} & {size - 1})" if size & (size - 1) == 0 else f"(({index} & 1023) % {size})"
 
     def shape(self, rank: int | None = None, limit: int = 1024) -> Shape:
@@ -255,16 +255,17 @@ class Writer(Expressions):
         return self.define(name, dtype, shape, Value(name, dtype, shape, compute))
 
     def store(self, value: Value) -> None:
-        """Keep a value: each store has its own place in memory."""
+        """Store a value where no other statement does."""
         dtype = value.dtype
         size = prod(value.shape)
         name = f"out_{dtype.code}"
         number = 0
-        while self.room.get(f"{name}_{number}", 0) + 2 * size > ELEMENTS:
+        assert 2 * size <= ELEMENTS, f"a result of {value.shape} does not fit into an array"
+        while self.used.get(f"{name}_{number}", 0) + 2 * size > ELEMENTS:
             number += 1
         pointer = f"{name}_{number}"
-        base = self.room.get(pointer, 0)
-        self.room[pointer] = base + 2 * size
+        base = self.used.get(pointer, 0)
+        self.used[pointer] = base + 2 * size
         self.signature.setdefault(pointer, f"*{dtype.code}")
         self.inputs.setdefault(pointer, dtype)
         address = f"{pointer} + {base} + pid * {size}"

@@ -163,9 +163,9 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
             self.random.choice(("relaxed", "acquire", "release", "acq_rel")),
             self.random.choice(("cta", "gpu", "sys")),
         )
-        call = (
-            f"tl.atomic_{self.random.choice(names)}({pointer} + {self.offsets(shape)}, {value.text}, mask={mask.text}"
-        )
+        name = self.random.choice(names)
+        value = self.operand_of(name, value)
+        call = f"tl.atomic_{name}({pointer} + {self.offsets(shape)}, {value.text}, mask={mask.text}"
         order = ", ordered=True" if self.promises and (dtype.is_float or self.random.random() < 0.3) else ""
         self.line(f'{call}, sem="{sem}", scope="{scope}"{order})')
 
@@ -183,7 +183,7 @@ class LibraryStatements(OrderStatements, DescriptorStatements):
         if prod(shape) > 1024:
             return
         index = self.typed(shape, INT32, 1)
-        text = f"tl.gather({x.text}, {self.place_in(index.text, x.shape[axis])}, {axis})"
+        text = f"tl.gather({x.text}, {self.index_in(index.text, x.shape[axis])}, {axis})"
         self.assign(Value(text, x.dtype, shape, unknown))
 
     def counted_with_mask(self) -> None:

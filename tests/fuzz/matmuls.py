@@ -179,7 +179,7 @@ class MatmulGenerator(Lines):
         self.in_place = self.way in ("pointers", "carried") and self.chance(0.06)
         self.grid = "plane" if self.in_place else self.one(*NUMBERS)
         self.rows = "mask" if self.in_place else self.one("wrap", "wrap", "mask", "none", "where")
-        self.inner = self.one("left", "place", "none") if self.way in ("pointers", "carried") else "none"
+        self.inner = self.one("left", "index", "none") if self.way in ("pointers", "carried") else "none"
         self.stores = self.way in ("descriptors", "made") and self.chance(0.5)
         self.other = self.one("0.0", "0.0", "0.0", "", "1.0", "-0.0", "float('nan')")
         if self.dtype in ("i8", "fp8", "fp8e5"):
@@ -295,7 +295,7 @@ class MatmulGenerator(Lines):
         parts = [f"({row}{outer} < {limit})"] if self.rows == "mask" else []
         if self.inner == "left":
             parts.append(f"(rk{inner} < K - k * BK)")
-        elif self.inner == "place":
+        elif self.inner == "index":
             parts.append(f"(k * BK + rk{inner} < K)")
         if not parts:
             return ""

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from tests.fuzz.expressions import Value, unknown
+from tests.fuzz.expressions import Value, clamped, unknown
 from tests.fuzz.rules import BF16, BOOL, FP16, FP32, FP64, INT8, INT16, INT32, INT64, INTS, UINT32, UINT64, DType
 from tests.fuzz.value_statements import ValueStatements
 
@@ -36,7 +36,7 @@ class MemoryStatements(ValueStatements):
         self.assign(Value(f"tl.where({condition.text}, {loaded}, {other.text})", dtype, shape, unknown))
 
     def stale_load(self) -> None:
-        """A load selected after a store to the same place."""
+        """A load selected after a store to the same address."""
         shape, dtype = self.shape(limit=256), self.random.choice((INT32, FP32, INT8))
         condition = self.assign(self.boolean((), 1))
         pointer, address, loaded = self.pointer(dtype, "io"), self.fresh("p"), self.fresh()
@@ -65,8 +65,16 @@ class MemoryStatements(ValueStatements):
         pointer, value = self.pointer(dtype, "io"), self.typed(shape, dtype, 1)
         address = f"{pointer} + ({self.offsets(shape)}) // 2" if shape else pointer
         order = ", ordered=True" if self.promises else ""
-        text = f"tl.atomic_{self.random.choice(names)}({address}, {value.text}{order})"
+        name = self.random.choice(names)
+        text = f"tl.atomic_{name}({address}, {self.operand_of(name, value).text}{order})"
         self.assign(Value(text, dtype, shape, unknown))
+
+    def operand_of(self, name: str, value: Value) -> Value:
+        """Return the operand of an atomic, without NaNs for max and min: they order a NaN by its sign bit, which is not
+        defined for a computed NaN."""
+        if not value.dtype.is_float or name not in ("max", "min"):
+            return value
+        return self.cast(clamped(value, -1000.0, 1000.0), value.dtype)
 
     def swap(self) -> None:
         dtype = self.random.choice((INT16, INT32, UINT32, INT64))

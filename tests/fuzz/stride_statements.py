@@ -1,4 +1,4 @@
-"""Tiles with strides of any sign: reversed, turned, broadcast, overlapping, with gaps, with masks at every edge.
+"""Tiles with strides of any sign: reversed, transposed, broadcast, overlapping, with gaps, with masks at every edge.
 
     o1 = (tl.arange(0, 16)[:, None] * -33 + tl.arange(0, 32)[None, :] * m)
     v2 = tl.load(in_i8_0 + 4096 + o1, mask=(i < 13) & (j >= 3), other=7)
@@ -60,14 +60,14 @@ class StrideStatements(Statements):
                 return found, reach
 
     def apart(self, shape: Shape) -> list[str]:
-        """Strides of a tile that is written: no two elements at one place."""
+        """Strides of a tile that is written: no two elements at one address."""
         while True:
-            found, room = [""] * len(shape), 1
+            found, stride = [""] * len(shape), 1
             for axis in self.random.sample(range(len(shape)), len(shape)):
-                room *= self.random.choice((1, 1, 1, 2)) if room > 1 or len(shape) == 1 else 1
-                found[axis] = f"{self.random.choice(('', '-'))}{room}"
-                room = room * shape[axis] + self.random.choice((0, 0, 1, 8))
-            if room < HALF:
+                stride *= self.random.choice((1, 1, 1, 2)) if stride > 1 or len(shape) == 1 else 1
+                found[axis] = f"{self.random.choice(('', '-'))}{stride}"
+                stride = stride * shape[axis] + self.random.choice((0, 0, 1, 8))
+            if stride < HALF:
                 return found
 
     def indices(self, shape: Shape) -> list[str]:
@@ -138,7 +138,7 @@ class StrideStatements(Statements):
         self.line(f"tl.store({address}, {value}{f', mask={mask}' if mask else ''})")
 
     def copied(self) -> None:
-        """From one place to another, and perhaps back."""
+        """Copy a tile, and perhaps copy it back."""
         shape, dtype = self.tile()
         loaded, names = self.read_somewhere(shape, dtype)
         value = self.assign(Value(loaded, dtype, shape, unknown))
@@ -212,8 +212,8 @@ class StrideStatements(Statements):
         self.write_somewhere(self.assign(value).text, shape, dtype)
 
     def added(self) -> None:
-        """Atomics where elements are apart, or all at a few places; what was there is not asked for, or not by a tile
-        that meets."""
+        """Atomics where elements are apart, or at a few shared addresses; the old values are unused, or only a tile
+        without shared addresses uses them."""
         shape, dtype = self.shape(limit=1024), self.random.choice((INT32, INT32, UINT32, INT64))
         names, value = self.indices(shape), self.typed(shape, dtype, 1).text
         strides = self.apart(shape)

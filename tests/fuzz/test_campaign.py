@@ -32,6 +32,12 @@ def kernel(body: str = BODY, seed: int = 7) -> Kernel:
     return Kernel(seed, f"{HEADER}@jit\ndef kernel(x, out, n):\n{body}", signature, (), {"x": INT32, "out": INT32})
 
 
+def test_every_seed_gives_a_kernel() -> None:
+    """Also where a dot of a long tile with itself, transposed, would fit into no array."""
+    for seed in (857741499487, *range(100)):
+        assert generated(seed, "native")[1].source
+
+
 def test_a_failing_kernel_becomes_small() -> None:
     """The cause is kept: here the flip, which is in a loop in a branch."""
 
@@ -88,7 +94,7 @@ def test_wrong_types_of_the_frontend_are_differences(tmp_path: Path) -> None:
 
 
 def test_a_racing_kernel_is_compared_with_barriers(tmp_path: Path) -> None:
-    """Both programs write the same place, and threads read what others wrote."""
+    """Both programs write the same addresses, and threads read what others wrote."""
     body = (
         "    o = tl.arange(0, 64)\n    tl.store(out + o, o + tl.program_id(0))\n"
         "    tl.store(out + 100 + o, tl.load(out + 63 - o))\n"

@@ -36,16 +36,32 @@ def find_chromium() -> str | None:
     return next((found for name in NAMES if (found := shutil.which(name)) is not None), None)
 
 
+class Gone(AssertionError):
+    """The browser has ended by itself."""
+
+
 class Browser:
     """One page of one browser, in a window of `size`."""
 
     def __init__(self, folder: Path, size: tuple[int, int] = (1600, 950)) -> None:
         self.folder = folder
+        try:
+            target = self.start()
+        except Gone:  # it was seen to crash at its start
+            self.end()
+            target = self.start()
+        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.send(f"{domain}.enable")
+        self.resize(*size)
+
+    def start(self) -> str:
+        """Start the process; return the id of its page."""
         theirs_in, self.out = os.pipe()
         self.into, theirs_out = os.pipe()
         program = find_chromium()
         assert program is not None, "there is no Chromium"
-        command = [program, *OPTIONS, f"--user-data-dir={folder / 'profile'}", "about:blank"]
+        command = [program, *OPTIONS, f"--user-data-dir={self.folder / 'profile'}", "about:blank"]
         # the child's descriptors 3 and 4; ours may have these numbers, so they move away first
         moved = [os.dup(theirs_in), os.dup(theirs_out)]
         shell = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
@@ -60,11 +76,15 @@ class Browser:
             os.close(descriptor)
         self.buffer, self.number, self.session = b"", 0, None
         self.problems: list[str] = []
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self.send(f"{domain}.enable")
-        self.resize(*size)
+        return self.send("Target.createTarget", url="about:blank")["targetId"]
+
+    def end(self) -> None:
+        """End all processes of the browser, before their folder goes."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.out)
+        os.close(self.into)
 
     def __enter__(self) -> Self:
         return self
@@ -75,19 +95,18 @@ class Browser:
             self.send("Browser.close")
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(5)
-        with suppress(ProcessLookupError):  # all its processes, before their folder goes
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        os.close(self.out)
-        os.close(self.into)
+        self.end()
 
     def send(self, method: str, **parameters: Any) -> Any:
-        """Call a method of the protocol; its result. What the page complains about meanwhile is in `problems`."""
+        """Call a method of the protocol and return its result. Errors that the page reports are added to `problems`."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session is not None:
             message["sessionId"] = self.session
-        os.write(self.out, json.dumps(message).encode() + b"\0")
+        try:
+            os.write(self.out, json.dumps(message).encode() + b"\0")
+        except BrokenPipeError:
+            raise Gone("the browser is gone") from None
         while True:
             answer = self.receive()
             if answer.get("id") == self.number:
@@ -105,7 +124,8 @@ class Browser:
             ready, _, _ = select.select([self.into], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, "the browser does not answer"
             data = os.read(self.into, 1 << 20)
-            assert data, "the browser is gone"
+            if not data:
+                raise Gone("the browser is gone")
             self.buffer += data
         message, _, self.buffer = self.buffer.partition(b"\0")
         return json.loads(message)

@@ -59,7 +59,7 @@ def keys_by_stage(document: dict[str, Any], entry: dict[str, Any]) -> dict[str, 
     for stage in entry["stages"]:
         lines: Rows = {}
         for row, text in zip(stage["rows"], text_of(document, stage["rows"]), strict=True):
-            for file, line in document["places"][document["rowPlaces"][row]]:
+            for file, line in document["locations"][document["rowLocations"][row]]:
                 lines.setdefault((document["files"][file]["path"], line), []).append(text)
         found[stage["name"]] = lines
     return found

@@ -96,7 +96,7 @@ def test_counters_limits_and_remarks_are_those_of_the_tools(gpu: dict[str, Any])
     (entry,) = gpu["kernels"]
     counters = entry["counters"]
     assert (counters["programs"], counters["of"]) == (4, 4)
-    by_line = {gpu["places"][index][0][1]: numbers for index, numbers in counters["lines"]}
+    by_line = {gpu["locations"][index][0][1]: numbers for index, numbers in counters["lines"]}
     # 1008 floats of 4 bytes in sectors of 32, of each array once
     assert by_line[line_of("x = tl.load")]["sectors"] == by_line[line_of("tl.store")]["sectors"] == 126
     assert counters["total"]["coalescing"] == 1.0 and counters["findings"] == []
@@ -110,7 +110,7 @@ def test_amd_gpus_have_counters(target: str) -> None:
     document = explored(target)
     counters = document["kernels"][0]["counters"]
     assert (counters["programs"], counters["of"], counters["findings"]) == (4, 4, [])
-    by_line = {document["places"][index][0][1]: numbers for index, numbers in counters["lines"]}
+    by_line = {document["locations"][index][0][1]: numbers for index, numbers in counters["lines"]}
     # 1008 floats of 4 bytes in requests of 64, of each array once
     assert by_line[line_of("x = tl.load")]["sectors"] == by_line[line_of("tl.store")]["sectors"] == 63
     assert counters["total"]["coalescing"] == 1.0
@@ -125,7 +125,7 @@ def test_the_cpu_has_loops_llvm_and_assembly_with_lines() -> None:
     for stage in ("ttcir", "llir", "asm"):
         assert found[stage][FILE, line_of("tl.store")], stage
     assert "no launch is known" in entry["counters"]["note"] and "no launch is known" in entry["limits"]["why"]
-    by_line = {document["places"][index][0][1]: numbers for index, numbers in entry["counters"]["lines"]}
+    by_line = {document["locations"][index][0][1]: numbers for index, numbers in entry["counters"]["lines"]}
     assert by_line[line_of("tl.store")]["vector"] >= 1 and entry["counters"]["total"]["width"] in (128, 256, 512)
 
 
@@ -151,10 +151,13 @@ def test_a_program_is_run_and_its_kernels_are_found(tmp_path: Path, capsys: pyte
 def test_mistakes_are_reported_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quiet = tmp_path / "quiet.py"
     quiet.write_text("print('no kernel')")
+    broken = tmp_path / "broken.py"
+    broken.write_text("def f(:")
     other = tmp_path / "other.html"
     other.write_text("<html></html>")
     for argv, words in (
-        ([str(quiet)], "has compiled no kernel"),
+        ([str(quiet)], "has compiled no kernel: does it launch one in this process?"),
+        ([str(broken)], "has compiled no kernel: the program failed before its first launch"),
         ([str(tmp_path / "none.py")], "there is no file"),
         ([f"{FILE}:scaled_sum"], "--signature"),
         ([f"{FILE}:scaled_sum", "--target", "cuda:banana", "--signature", "*fp32"], "banana"),

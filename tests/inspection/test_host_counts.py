@@ -36,7 +36,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def by_line(document: dict[str, Any], index: int = 0) -> dict[int, Numbers]:
     counters = document["kernels"][index]["counters"]
-    return {document["places"][place][0][1]: numbers for place, numbers in counters["lines"]}
+    return {document["locations"][location][0][1]: numbers for location, numbers in counters["lines"]}
 
 
 def test_what_masks_leave_is_counted() -> None:

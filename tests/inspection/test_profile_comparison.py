@@ -139,6 +139,6 @@ def test_files_that_are_no_profiles(tmp_path: Path, capsys: pytest.CaptureFixtur
             load(str(bad))
     capsys.readouterr()
     assert main(["profile", "--compare", str(good), str(tmp_path / "none.json")]) == 2
-    assert "none.json: no such file or directory" in capsys.readouterr().err
+    assert f"profile: error: {tmp_path / 'none.json'}: no such file or directory" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["profile", "--compare", str(good)])

@@ -64,7 +64,6 @@ def test_words_for_every_kind_of_argument(args: Any, options: Any, expected: Any
     ("key", "text", "part", "words"),
     [
         ("source", "other", "source", "the text of the kernel has changed"),
-        ("line", "999", "moved", "moved from line 999 to line"),
         ("global SCALE", "constexpr[3.0]", "global", "the global SCALE is"),
         ("environment TRITON_F32_DEFAULT", "tf32", "environment", "the variable TRITON_F32_DEFAULT is ieee, not tf32"),
         ("package", "0.0.9", "package", "tilework is another version, or its own files have changed"),

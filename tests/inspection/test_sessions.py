@@ -1,5 +1,6 @@
 """Sessions, scopes and what ends up in their files, on the host and by events of an emulated GPU."""
 
+import io
 import json
 import math
 import struct
@@ -504,29 +505,32 @@ JSON = st.recursive(
 
 def unpacked(data: bytes) -> tuple[Any, bytes]:
     """A value of MessagePack and what is behind it, by the tables of its specification."""
-    tag, rest = data[0], data[1:]
+    stream = io.BytesIO(data)
+    return unpacked_value(stream), stream.read()
+
+
+def unpacked_value(stream: io.BytesIO) -> Any:
+    """The next value of a stream."""
+    tag = stream.read(1)[0]
     sizes = {0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
     if tag in (0xC0, 0xC2, 0xC3):
-        return {0xC0: None, 0xC2: False, 0xC3: True}[tag], rest
+        return {0xC0: None, 0xC2: False, 0xC3: True}[tag]
     if tag in (0xCB, 0xD3):
-        return struct.unpack(">d" if tag == 0xCB else ">q", rest[:8])[0], rest[8:]
+        return struct.unpack(">d" if tag == 0xCB else ">q", stream.read(8))[0]
     if tag < 0x80 or tag >= 0xE0:
-        return tag if tag < 0x80 else tag - 256, rest
+        return tag if tag < 0x80 else tag - 256
     if tag in sizes:
-        count, rest = int.from_bytes(rest[: sizes[tag]], "big"), rest[sizes[tag] :]
+        count = int.from_bytes(stream.read(sizes[tag]), "big")
         if tag <= 0xCF:
-            return count, rest
+            return count
         kind = "text" if tag <= 0xDB else "list" if tag <= 0xDD else "map"
     else:
         kind = "map" if tag < 0x90 else "list" if tag < 0xA0 else "text"
         count = tag & (31 if kind == "text" else 15)
     if kind == "text":
-        return rest[:count].decode(), rest[count:]
-    items = []
-    for _ in range(count * (2 if kind == "map" else 1)):
-        item, rest = unpacked(rest)
-        items.append(item)
-    return (dict(zip(items[::2], items[1::2], strict=True)) if kind == "map" else items), rest
+        return stream.read(count).decode()
+    items = [unpacked_value(stream) for _ in range(count * (2 if kind == "map" else 1))]
+    return dict(zip(items[::2], items[1::2], strict=True)) if kind == "map" else items
 
 
 @given(JSON)

@@ -124,7 +124,7 @@ def test_what_limits_it_on_a_gpu_with_the_emulators_counts() -> None:
     assert (
         "accesses are not coalesced: 512 sectors of memory are touched, 64 would hold what threads want" in first.title
     )
-    assert sum("not coalesced" in finding.title for finding in found) == 1, "told once, as it was counted"
+    assert sum("not coalesced" in finding.title for finding in found) == 1, "reported once, as it was counted"
     assert any("the limit of this kernel is DRAM" in finding.title and finding.notes for finding in found)
     held = next(finding for finding in found if "on a multiprocessor" in finding.title)
     assert held.facts["blocks"] == 32 and held.facts["limit"] == "blocks"

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tilework
 import tilework.language as tl
 from tilework.errors import InterpreterError, TritonError
 from tilework.language.function import JITFunction, jit
@@ -132,6 +133,22 @@ def test_tuples() -> None:
     out, other = np.zeros(2, np.int32), np.zeros(1, np.int32)
     use_tuple[(1,)](out, Point(3, 1), (5, (7, other)))
     assert out.tolist() == [31, 12] and other[0] == 2
+    use_tuple[(1,)](out, Point(np.int32(3), np.int8(4)), (np.uint16(5), (np.int64(7), other)))
+    assert out.tolist() == [34, 12] and other[0] == -1
+
+
+def fill(out, /, value, n=2, *, N: tl.constexpr = 4, scale):  # pyright: ignore[reportArgumentType]
+    i = tl.arange(0, N)
+    tl.store(out + i, value * scale, mask=i < n)
+
+
+@pytest.mark.parametrize("make", [interpreted, tilework.jit])
+def test_parameters_by_position_and_by_keyword(make: Any) -> None:
+    kernel, out = make(fill), np.zeros(8, np.int32)
+    kernel[(1,)](out, 3, scale=2)
+    assert out.tolist() == [6, 6, 0, 0, 0, 0, 0, 0]
+    kernel[(1,)](out, value=5, scale=np.int32(1), N=8, n=7)
+    assert out.tolist() == [5] * 7 + [0]
 
 
 @interpreted

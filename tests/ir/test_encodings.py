@@ -153,7 +153,14 @@ BAD = [
     ("kWidth parameter is mandatory", f"#ttg.dot_op<{{opIdx = 1, parent = {MMA_TEXT}}}>"),
     ("a layout needs at least one basis", "#ttg.linear<{register = [], lane = [], warp = [], block = []}>"),
     ("the bases of a layout have one rank", "#ttg.linear<{register = [[1]], lane = [[1, 0]], warp = [], block = []}>"),
-    ("moves in more than one dimension", "#ttg.linear<{register = [[1, 1]], lane = [], warp = [], block = []}>"),
+    ("elementBitWidth must be non-zero",
+     "#ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 0}>"),
+    ("swizzlingByteWidth must be 0, 32, 64, or 128",
+     "#ttg.nvmma_shared<{swizzlingByteWidth = 48, transposed = false, elementBitWidth = 16}>"),
+    ("Broadcasting in offset dimension is not supported.",
+     "#ttg.padded_shared<[64:+4] {offset = [[0, 1], [0, 0], [1, 0]], block = []}>"),
+    ("In a distributed layout, each base must move in at most one dimension",
+     "#ttg.linear<{register = [[1, 1]], lane = [], warp = [], block = []}>"),
     ("alignment = 3 must be a power of two", "#ttg.shared_linear<{offset = [[1]]}, alignment = 3>"),
 ]  # fmt: skip
 

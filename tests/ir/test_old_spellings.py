@@ -106,6 +106,25 @@ def test_an_experimental_op_on_a_descriptor_of_today() -> None:
     assert old.replace("experimental_", "") in print_module(module)
 
 
+@pytest.mark.parametrize("name", ["tt.tensordesc", "ttng.tensordesc_im2col"])
+@pytest.mark.parametrize("layout", ["", ", #shared"])
+def test_descriptors_as_triton_3_8_writes_them(name: str, layout: str) -> None:
+    text = f"""#shared = #ttg.nvmma_shared<{{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}}>
+module {{
+  tt.func public @f(%a: !{name}<BLOCK>, %b: !tt.tensordesc<BLOCK>, %p: !tt.ptr<f16>, %n: i32, %s: i64) {{
+    %d = tt.make_tensor_descriptor %p, [%n, %n], [%s, %s] : <f16>, <BLOCK>
+    %e = tt.descriptor_load %b[%n, %n] : !tt.tensordesc<BLOCK> -> tensor<8x64xf16>
+    tt.return
+  }}
+}}
+"""
+    newer, ours = (text.replace("BLOCK", block.format(f"8x64xf16{layout}")) for block in ("{}", "tensor<{}>"))
+    module = parse_module(newer)
+    verify(module)
+    assert module.is_structurally_equivalent(parse_module(ours))
+    assert print_module(module) == print_module(parse_module(ours))
+
+
 BAD_DESCRIPTORS = {
     "the descriptor %in is of tensor<8x64xf16>, not tensor<4x64xf16>": (
         "%w = tt.experimental_descriptor_load %in[%i, %i] cacheModifier = ca : !tt.ptr<i8> -> tensor<8x64xf16>",

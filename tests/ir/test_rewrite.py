@@ -31,6 +31,7 @@ from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.ir.rewrite import (
     constant,
+    constant_bits,
     constant_value,
     defining_op,
     insert_after,
@@ -40,7 +41,7 @@ from tilework.ir.rewrite import (
     splat_attr,
 )
 from tilework.ir.scf import make_for, make_if, make_yield
-from tilework.ir.types import bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, pointer_type, tensor_type
+from tilework.ir.types import bf16, f8E5M2, f16, f32, f64, i1, i8, i32, i64, is_float, pointer_type, tensor_type
 from tilework.transforms.common.dce import dce
 
 LOC = file_loc("k.py", 1, 2)
@@ -112,6 +113,18 @@ def test_signed_zeros_and_nans_stay_what_they_are() -> None:
         assert str(constant_value(constant(-0.0, type, LOC).results[0])) == "-0.0"
         assert splat_attr(0.0, type) != splat_attr(-0.0, type)
         assert math.isnan(constant_value(constant(math.nan, type, LOC).results[0]) or 0.0)
+
+
+@pytest.mark.parametrize("type", [i1, i8, i32, i64, f16, bf16, f32, f64])
+def test_constants_have_equal_bits_if_their_attributes_are_equal(type: Attribute) -> None:
+    values: list[int | float] = [0, 1, -1, 255, 256, 2**31, 2**32 + 1, 2**64 - 1, -(2**63)]
+    if is_float(type):
+        values = [0.0, -0.0, 0.1, 0.1000000001, 1.0, 1, math.inf, math.nan, -math.nan, 1e-45, 65504.0]
+    for either in (type, tensor_type((4,), type)):
+        for a in values:
+            for b in values:
+                same = splat_attr(a, either) == splat_attr(b, either)
+                assert (constant_bits(a, either) == constant_bits(b, either)) == same, (a, b)
 
 
 def test_only_splats_have_a_constant_value() -> None:

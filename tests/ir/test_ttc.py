@@ -61,7 +61,7 @@ BAD = {
         "ttc.reduce %f into %b[%j, %k] {\n^bb0(%u: f32, %v: f32):\nttc.yield %u : f32\n} : !ttc.buf<4x4xf32>\n"
         "ttc.end\n}"
     ),
-    "must stand in the body": (
+    "must be in the body": (
         "%b = ttc.alloc : !ttc.buf<f32>\n"
         "ttc.reduce %f into %b[] {\n^bb0(%u: f32, %v: f32):\nttc.yield %u : f32\n} : !ttc.buf<f32>"
     ),

@@ -7,6 +7,7 @@ from tests.ir.ttg_cases import problem
 from tilework.ir import tt
 from tilework.ir.encodings import encoding_of, with_encoding
 from tilework.ir.locations import file_loc
+from tilework.ir.parser import parse_module
 from tilework.ir.types import Tensor, f32, i32, tensor_type, with_element
 from tilework.ir.verify import first_problem
 from tilework.layouts.encodings import Blocked, Slice, SwizzledShared
@@ -146,3 +147,30 @@ def test_a_tensor_has_no_shared_encoding() -> None:
     op = tt.BitcastOp.make(Block(arg_types=[type]).args[0], with_element(type, i32), file_loc("k.py", 1, 2))
     found = first_problem(op)
     assert found is not None and "Non-distributed layout is not allowed in tensor type." in found[1]
+
+
+@pytest.mark.parametrize(("left", "right", "whole", "message"), [
+    ("[1, 0]", "[0, 0]", "[1, 0]", None),
+    ("[0, 0]", "[0, 1]", "[0, 1]", None),
+    ("[1, 0]", "[1, 0]", "[1, 0]", "Incompatible CGA layout for operand 1"),
+    ("[0, 0]", "[0, 0]", "[1, 0]", "Incompatible CGA layout for operand 0"),
+    ("[1, 0]", "[0, 1]", "[1, 0]", "Incompatible CGA layout for operand 1"),
+    ("[0, 0]", "[0, 0]", "[0, 0]", "Accumulator CGA layout should not broadcast or have repeated rows"),
+])  # fmt: skip
+def test_operands_of_wmma_in_a_cluster(left: str, right: str, whole: str, message: str | None) -> None:
+    """An operand has the blocks of the result but for the dimension that it does not have, which they share."""
+    wmma = "#{} = #ttg.amd_wmma<{{version = 3, isTranspose = true, ctaLayout = {{warp = [[0, 1], [1, 0]]}}, "
+    wmma += "CGALayout = [{}], instrShape = [16, 16, 32]}}>\n"
+    a, b = (
+        f"tensor<{shape}xf16, #ttg.dot_op<{{opIdx = {index}, parent = #{name}, kWidth = 8}}>>"
+        for index, (shape, name) in enumerate((("64x32", "left"), ("32x64", "right")))
+    )
+    d = "tensor<64x64xf32, #whole>"
+    module = parse_module(
+        "".join(wmma.format(*pair) for pair in (("left", left), ("right", right), ("whole", whole)))
+        + 'module attributes {"ttg.num-ctas" = 2 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} '
+        + f"{{\ntt.func @f(%a: {a}, %b: {b}, %c: {d}) {{\n"
+        + f"  %d = tt.dot %a, %b, %c : {a} * {b} -> {d}\n  tt.return\n}}\n}}"
+    )
+    found = first_problem(module)
+    assert (found is None) if message is None else (found is not None and message in str(found))

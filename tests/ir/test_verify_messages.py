@@ -155,7 +155,7 @@ FUNCTIONS = [
      '"tt.func"() <{sym_name = "f", sym_visibility = "odd", function_type = () -> ()}> ({}) : () -> ()'),
     ("has a block that ends with nothing", "tt.func @f() { }"),
     ("has a block that ends with arith.constant", "tt.func @f() { %c = arith.constant 1 : i32 }"),
-    ("tt.return expects parent op 'tt.func', but stands in builtin.module", "tt.return"),
+    ("tt.return expects parent op 'tt.func', but its parent is 'builtin.module'", "tt.return"),
 ]  # fmt: skip
 
 

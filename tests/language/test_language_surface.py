@@ -1,10 +1,12 @@
 """Every name of the language exists, is documented, and importing it is cheap."""
 
 import ast
+import copy
 import inspect
 import subprocess
 import sys
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -151,3 +153,19 @@ def test_importing_the_language_loads_no_compiler() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_signatures_of_builtins() -> None:
+    """Builtins have a `signature`, as in Triton; it is found when it is read."""
+    builtins = [fn for fn in vars(tl).values() if tl.core.is_builtin(fn)]
+    members = [fn for fn in vars(tl.tensor).values() if tl.core.is_builtin(fn)]
+    assert len(builtins) > 70 and len(members) > 60
+    for fn in (*builtins, *members):
+        assert fn.signature == inspect.signature(fn) and str(fn.signature) == str(inspect.signature(fn))
+        assert hash(fn.signature) == hash(inspect.signature(fn))
+    cat: Any = tl.cat
+    signature = cat.signature
+    names = ("input", "other", "can_reorder", "dim")
+    assert isinstance(signature, inspect.Signature) and tuple(signature.parameters)[:4] == names
+    assert signature.bind(1, 2, dim=1).arguments == {"input": 1, "other": 2, "dim": 1}
+    assert tuple(signature.replace(parameters=[]).parameters) == () and copy.copy(signature) == signature

@@ -10,7 +10,7 @@ import tilework
 import tilework.language as tl
 from tests.frontend.rows import Refused, arguments, check, kernel
 from tests.frontend.run import result
-from tests.language.test_triton_3_7 import call_both, check_both, interpreted
+from tests.language.both_ways import call_both, check_both, interpreted
 from tilework import knobs
 from tilework.errors import CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 

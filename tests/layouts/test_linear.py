@@ -25,7 +25,7 @@ def bases(**columns: list[tuple[int, ...]]) -> dict[str, tuple[tuple[int, ...], 
 # Worked examples
 
 
-def test_the_place_in_another_layout() -> None:
+def test_the_index_in_another_layout() -> None:
     assert dict(A.invert_and_compose(D).bases) == bases(
         register=[(0, 1, 0)], lane=[(0, 2, 0), (1, 0, 0)], warp=[(0, 0, 1)]
     )
@@ -41,7 +41,7 @@ def test_inverses() -> None:
         B.invert()
 
 
-def test_copies_go_to_the_smallest_place() -> None:
+def test_copies_go_to_the_smallest_index() -> None:
     assert dict(B.invert_and_compose(A).bases) == bases(
         register=[(1, 0, 0)], lane=[(0, 1, 0), (0, 0, 0), (0, 2, 0)], warp=[(0, 0, 1)]
     )
@@ -134,7 +134,7 @@ def test_inversion(layout: LinearLayout) -> None:
 
 
 @given(surjective_layouts((("dim0", 4), ("dim1", 8)), ("register", "lane")))
-def test_a_pseudoinverse_finds_a_place_of_each_coordinate(layout: LinearLayout) -> None:
+def test_a_pseudoinverse_finds_an_index_of_each_coordinate(layout: LinearLayout) -> None:
     assert layout.pseudoinvert().compose(layout).is_trivial_over(layout.out_names)
 
 
@@ -192,7 +192,7 @@ def test_free_variables_change_nothing_new(layout: LinearLayout) -> None:
 
 @given(linear_layouts())
 def test_consecutive_runs_are_the_longest(layout: LinearLayout) -> None:
-    """Brute force: aligned runs of V registers are V neighbours along dim0, wherever the rest of the place is."""
+    """Brute force: aligned runs of V registers are V neighbours along dim0, wherever the rest of the index is."""
     size, lanes = layout.in_size("register"), layout.in_size("lane")
 
     def holds(run: int) -> bool:

@@ -62,7 +62,7 @@ def test_reshapes() -> None:
     check_all("reshapes", lambda row: (infer_reshape(shape_of(row), value(row[0]), tuple(row[2])), value(row[3])))
 
 
-def test_a_reshape_back_gives_the_same_places() -> None:
+def test_a_reshape_back_gives_the_same_indices() -> None:
     def check(row: Case) -> tuple[Any, Any]:
         back = infer_reshape(tuple(row[2]), value(row[3]), shape_of(row))
         return to_linear(back, shape_of(row)), to_linear(value(row[0]), shape_of(row))

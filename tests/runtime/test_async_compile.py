@@ -1,7 +1,8 @@
-"""AsyncCompileMode: what a kernel is while it is compiled, who finishes it, and what errors and exceptions do."""
+"""AsyncCompileMode: kernels that are being compiled, the thread that finishes them, errors and exceptions."""
 
 import threading
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tests.runtime.launch_kernels import fill
+from tests.runtime.modules import load_module
 from tilework import knobs
 from tilework.errors import CompilationError
 from tilework.inspect.explain.kernels import compiled_kernels
@@ -43,7 +45,7 @@ def kernels(fn: Any) -> list[Any]:
 
 
 class Held(Executor):
-    """Runs what was submitted when the test says so, in the order it says."""
+    """An executor that runs the submitted calls when the test says so, in the order it says."""
 
     def __init__(self) -> None:
         self.work: list[tuple[Future[Any], Any]] = []
@@ -139,7 +141,8 @@ def test_a_launch_waits_for_its_own() -> None:
 
 
 def test_hooks() -> None:
-    """The cache hook when it is submitted, the other one when it is finished, in the thread of the one who asks."""
+    """The cache hook is called when a kernel is submitted; the other hook when it is finished, by the thread that
+    waits for it."""
     fill, pool, calls = kernel_of(), Held(), []
     knobs.runtime.jit_cache_hook = lambda **event: calls.append("submit")
     knobs.runtime.jit_post_compile_hook = lambda **event: calls.append(threading.current_thread())
@@ -233,6 +236,19 @@ def test_one_mode_at_a_time() -> None:
             pass
         assert async_compile.active_mode.get() is mode
     assert async_compile.active_mode.get() is None
+
+
+def test_equal_kernels_in_other_lines_name_their_own(tmp_path: Path) -> None:
+    text = "@tilework.jit\ndef k(p):\n    tl.device_assert(tl.load(p) == 0, 'not zero')\n"
+    pool, kernels = Held(), [load_module(tmp_path, "\n" * lines + text, f"lines{lines}").k for lines in (0, 3)]
+    with tilework.AsyncCompileMode(pool) as mode:
+        for kernel in kernels:
+            kernel.warmup(OUT, grid=(1,), debug=True)
+        assert len(mode.future_kernels) == 2
+        pool.run_all()
+    for kernel, lines in zip(kernels, (0, 3), strict=True):
+        with pytest.raises(RuntimeError, match=f"lines{lines}.py:{5 + lines}:4"):
+            kernel[(1,)](np.ones_like(OUT), debug=True)
 
 
 def test_settings_are_those_of_the_submission(monkeypatch: pytest.MonkeyPatch) -> None:

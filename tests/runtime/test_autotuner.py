@@ -11,7 +11,7 @@ import pytest
 
 from tilework import knobs
 from tilework.errors import AutotunerError, CompileTimeAssertionFailure, OutOfResources, PTXASError, StageError
-from tilework.runtime.launch.python.jit import KernelInterface
+from tilework.runtime.launch.python.kernel_interface import KernelInterface
 from tilework.runtime.launch.python.wrappers import reinterpret
 from tilework.runtime.tuning import autotuner
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune, heuristics
@@ -229,6 +229,14 @@ def test_arguments_are_zeroed_before_every_measurement_and_the_real_run() -> Non
     assert x.tolist() == [64, 64, 64]
 
 
+def test_arguments_that_are_none_are_not_restored() -> None:
+    """As in Triton 3.8; in 3.7 they are an error."""
+    x = np.full(3, 7, np.float32)
+    tuned = tuner(Recorder(), blocks(16, 32), reset_to_zero=["x", "y"], restore_value=["y"])
+    tuned[(1,)](x, None, 1)
+    assert x.tolist() == [32, 32, 32]
+
+
 def test_descriptors_and_wrappers_stand_for_their_memory() -> None:
     x, y = floats(4), np.full(16, 5, np.float32)
     desc = TensorDescriptor(y, [16], [1], [16])
@@ -278,6 +286,35 @@ def test_a_model_keeps_the_most_promising(top_k: Any, measured: list[int]) -> No
     tuned = tuner(kernel, blocks(16, 32, 64, 128), prune_configs_by={"perf_model": model, "top_k": top_k})
     tuned[(1,)](floats(1), floats(1), 2)
     assert kernel.blocks()[:-1] == measured
+
+
+@pytest.mark.parametrize(("version", "measured"), [("3.7.1", [64, 32, 16]), ("3.8.0", [64])])
+def test_a_fraction_of_what_is_left(version: str, measured: list[int]) -> None:
+    kernel = Recorder()
+    prune = {"early_config_prune": lambda configs, named, **kwargs: configs[:3], "top_k": 0.5}
+    prune["perf_model"] = lambda BLOCK, **others: -BLOCK
+    tuned = tuner(kernel, blocks(16, 32, 64, 128, 256, 512), prune_configs_by=prune)
+    with knobs.language.scope() as language:
+        language.triton_version = version
+        tuned[(1,)](floats(1), floats(1), 2)
+    assert sorted(kernel.blocks()[:-1], reverse=True) == measured * (version == "3.7.1")
+    assert tuned.best_config is not None
+    assert tuned.best_config.kwargs["BLOCK"] == (64 if version == "3.8.0" else kernel.blocks()[-1])
+
+
+@pytest.mark.parametrize(("version", "measured"), [("3.7.1", 1), ("3.8.0", 0)])
+def test_the_only_configuration_left(version: str, measured: int) -> None:
+    kernel, x = Recorder(), np.full(3, 7, np.float32)
+    prune = {"early_config_prune": lambda configs, named, **kwargs: configs[1:]}
+    tuned = tuner(kernel, blocks(16, 32), prune_configs_by=prune, reset_to_zero=["x"])
+    with knobs.language.scope() as language:
+        language.triton_version = version
+        tuned[(1,)](x, floats(1), 2)
+        assert kernel.blocks() == [32] * (measured + 1) and len(tuned.configs_timings) == measured
+        assert x.tolist() == [32, 32, 32]
+        assert tuned.best_config is not None and tuned.best_config.kwargs == {"BLOCK": 32}
+        tuned[(1,)](x, floats(1), 2)
+    assert kernel.blocks() == [32] * (measured + 2)
 
 
 @pytest.mark.parametrize("top_k", [1.5, "2", None, True])

@@ -17,6 +17,7 @@ from tilework import knobs
 from tilework.errors import OutOfResources, PTXASKilled, StageError
 from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning.autotuner import Autotuner, Config, autotune
+from tilework.runtime.tuning.results import config_text
 
 
 def grid(meta: dict[str, Any]) -> tuple[int]:
@@ -24,7 +25,7 @@ def grid(meta: dict[str, Any]) -> tuple[int]:
 
 
 class Timer:
-    """Runs a call and makes each next one slower; remembers how often it was asked."""
+    """A benchmarker that runs a call, returns a longer time for each, and counts its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -54,6 +55,30 @@ def test_results_are_kept_per_configuration(cache_dir: Path) -> None:
     assert tune_on_disk(blocks(32, 64))[1] == 0
     assert tune_on_disk(blocks(32, 64, num_warps=8))[1] == 2
     assert tune_on_disk(blocks(16, 32), n=101)[1] == 2
+
+
+@pytest.mark.parametrize("timing", [np.float32(2), np.array([2.0, 1.0]), (np.float64(2), 2), np.int64(2)], ids=repr)
+def test_timings_in_numbers_of_numpy_are_kept(cache_dir: Path, timing: Any) -> None:
+    counts = list[int]()
+    for _ in range(2):
+        bench = lambda call, quantiles: counts.append(1) or timing
+        tuned = autotune(blocks(16, 32), ["n"], do_bench=bench, cache_results=True)(add_one)
+        tuned[grid](floats(64), floats(64), 64)
+    assert len(counts) == 2
+
+
+def test_it_is_said_what_is_not_kept(cache_dir: Path) -> None:
+    bench = lambda call, quantiles: (1.0, "with a note")
+    tuned = autotune(blocks(16, 32), ["n"], do_bench=bench, cache_results=True)(add_one)
+    with pytest.warns(UserWarning, match="2 of 2 timings of add_one are not kept: .* for example .*a note"):
+        tuned[grid](floats(64), floats(64), 64)
+    hooked = [Config({"BLOCK": size}, pre_hook=lambda args: None) for size in (16, 32)]
+    with knobs.autotuning.scope():
+        knobs.autotuning.save = True
+        with pytest.warns(
+            UserWarning, match="the timings of add_one are not kept, because a configuration has a pre_h"
+        ):
+            autotune(hooked, ["n"], do_bench=Timer())(add_one)[grid](floats(64), floats(64), 64)
 
 
 def test_the_file_is_json_in_the_cache(cache_dir: Path) -> None:
@@ -159,6 +184,16 @@ def test_interpreted_kernels_are_tuned(cache_dir: Path) -> None:
     assert not list(cache_dir.rglob("*.autotune.json"))
 
 
+@pytest.mark.parametrize("option", ["ir_override", "extern_libs"])
+def test_files_of_a_configuration_count_by_content(option: str, tmp_path: Path) -> None:
+    file = tmp_path / "changed.ttir"
+    texts = []
+    for content in ("one", "two", "one"):
+        file.write_text(content)
+        texts.append(config_text(Config({option: str(file) if option == "ir_override" else {"mine": str(file)}})))
+    assert texts[0] == texts[2] != texts[1]
+
+
 def test_config_text_and_launch_arguments() -> None:
     config = Config({"A": 1}, num_warps=2, maxnreg=64, ir_override="x.ttir")
     assert str(config) == "A: 1, num_warps: 2, num_ctas: 1, num_stages: 3, maxnreg: 64"
@@ -177,7 +212,7 @@ def test_configs_are_values() -> None:
     assert Config({"A": 1}, pre_hook=hook) == Config({"A": 1}, pre_hook=hook)
 
 
-def test_configs_travel() -> None:
+def test_configs_are_pickled() -> None:
     config = Config({"A": 1}, num_warps=8, num_stages=1)
     assert pickle.loads(pickle.dumps(config)) == config
     old = Config.__new__(Config)

@@ -117,7 +117,7 @@ def test_the_amd_backend() -> None:
     assert "gfx942" in backend.hash() and backend.get_module_map() == {}
     stages: dict[str, Any] = {}
     backend.add_stages(stages, backend.parse_options({"kpack": 2, "waves_per_eu": 1}))
-    assert list(stages) == ["ttir", "ttgir", "llir", "hsaco"]
+    assert list(stages) == ["ttir", "ttgir", "llir", "amdgcn", "hsaco"]
 
 
 def test_a_driver_of_ones_own() -> None:

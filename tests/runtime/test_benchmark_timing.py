@@ -363,3 +363,9 @@ def test_measuring_waits_for_other_threads_that_compute(
     monkeypatch.setattr(benchmark, "time", clock)
     benchmark.let_threads_rest()
     assert now == pytest.approx(waited, abs=0.005)
+
+
+@pytest.mark.parametrize("x", [1.0, np.ones(1), np.ones(3)])
+def test_message_of_assert_close(x: Any) -> None:
+    with pytest.raises(AssertionError, match="the scale is wrong"):
+        testing.assert_close(x, x + 1, err_msg="the scale is wrong")

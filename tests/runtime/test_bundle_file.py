@@ -9,8 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.runtime.test_signing import key_pair
 from tilework.errors import BundleError
-from tilework.runtime.bundle.bundle_file import FIXED, HEADER, BundleFile, Contents, Entry, bundle_bytes, write_bundle
+from tilework.runtime.bundle.bundle_file import (
+    FIXED,
+    FORMAT,
+    HEADER,
+    NO_MARK,
+    BundleFile,
+    Contents,
+    Entry,
+    bundle_bytes,
+    write_bundle,
+)
+from tilework.runtime.signing import MARK, Key
 
 CONTENTS = Contents(
     targets=[{"backend": "cpu", "arch": "host"}, {"backend": "cuda", "arch": 90}],
@@ -26,7 +38,7 @@ KEY = b"a key"
 
 
 def content_of(path: Path, **checks: object) -> object:
-    """All that a file says, verified."""
+    """Return the contents of a file, verified."""
     bundle = BundleFile.open(path, **checks)  # type: ignore[arg-type]
     entries = [(entry.target, entry.kernel, entry.key, bundle.files(entry)) for entry in bundle.entries()]
     bundle.verify()
@@ -92,6 +104,26 @@ def test_who_recomputes_the_hashes_needs_the_key_or_meets_the_digest(tmp_path: P
         BundleFile.open(file, key=KEY)
 
 
+def test_a_signature_fits_into_the_header() -> None:
+    assert len(NO_MARK) == MARK.size
+
+
+def test_readers_with_a_public_key_cannot_sign(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    private, public = key_pair()
+    (_, stranger) = key_pair()
+    write_bundle(file := tmp_path / "a.tilebundle", CONTENTS, private)
+    for key in (private, public, public.encode(), Key.of(public), stranger + public):
+        content_of(file, key=key)
+    with pytest.raises(BundleError, match=f"another key.*{Key.of(public).name}, not with {Key.of(stranger).name}"):
+        BundleFile.open(file, key=stranger)
+    with pytest.raises(BundleError, match=r"the key of a bundle is none: .* no whole key"):
+        BundleFile.open(file, key=public.encode()[:40])
+    with pytest.raises(BundleError, match="a public one, which cannot sign"):
+        write_bundle(tmp_path / "b.tilebundle", CONTENTS, public)
+    assert not (tmp_path / "b.tilebundle").exists()
+
+
 def test_a_file_that_changes_while_it_is_open_is_not_believed(tmp_path: Path) -> None:
     write_bundle(file := tmp_path / "a.tilebundle", CONTENTS)
     bundle = BundleFile.open(file)
@@ -106,14 +138,14 @@ def test_a_file_that_changes_while_it_is_open_is_not_believed(tmp_path: Path) ->
 
 
 def repacked(change: str, value: object) -> bytes:
-    """A whole bundle, all hashes right, whose index says something else."""
+    """Return a complete bundle with correct hashes and a changed index."""
     data = bundle_bytes(CONTENTS)
     size = FIXED.unpack_from(data)[3]
     index = json.loads(data[HEADER : HEADER + size])
     index[change] = value
     text = json.dumps(index).encode()
     sections = data[HEADER + size :]
-    fixed = FIXED.pack(data[:8], 1, 0, len(text), HEADER + len(text) + len(sections)) + bytes(32)
+    fixed = FIXED.pack(data[:8], FORMAT, 0, len(text), HEADER + len(text) + len(sections)) + NO_MARK
     return fixed + hashlib.sha256(fixed + text).digest() + text + sections
 
 

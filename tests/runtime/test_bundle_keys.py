@@ -112,9 +112,9 @@ PAIRS: dict[str, tuple[Callable[[int], tuple[Any, tuple[Any, ...]]], tuple[float
 }
 
 
-def key_of(kernel: Any, *args: Any) -> str:
+def key_of(kernel: Any, *args: Any, **given: Any) -> str:
     _, _, _, backend, bind = kernel.device_caches[driver.cache_key(driver.active)]
-    values, specs, _, options = bind(*args)
+    values, specs, _, options = bind(*args, **given)
     return SpecializationRecord(
         Specialization.of(kernel, values, specs, kernel.full_options(options, backend)), backend
     ).key
@@ -148,6 +148,20 @@ def test_settings_that_change_code_change_keys(monkeypatch: pytest.MonkeyPatch) 
     assert len(set(keys)) == 7
 
 
+@pytest.mark.parametrize("option", ["ir_override", "extern_libs"])
+def test_a_file_that_an_option_names_counts_by_its_content(option: str, tmp_path: Path) -> None:
+    def key(folder: str, content: str) -> str:
+        file = tmp_path / folder / "changed.ttir"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+        path = str(file)
+        return key_of(first, out, Point(1, 2), **{option: {"mine": path} if option == "extern_libs" else path})
+
+    out = np.zeros(1, np.float32)
+    one, other, moved = key("here", "one"), key("here", "two"), key("there", "one")
+    assert one != other and one == moved
+
+
 def test_equal_constants_of_other_classes_in_a_tuple() -> None:
     out = np.zeros(1, np.float32)
     keys = {key_of(halved, out, (tl.constexpr(value),)) for value in (1, True, 1.0)}
@@ -159,7 +173,7 @@ def test_equal_constants_of_other_classes_in_a_tuple() -> None:
 
 
 def test_a_choice_for_ordinary_launches_is_none_for_reproducible_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They may choose only among configurations that give the same bits."""
+    """A reproducible launch may choose only among configurations that give the same bits."""
     configs = [
         tilework.Config({"BLOCK": 32}),
         tilework.Config({"BLOCK": 64}),
@@ -177,7 +191,7 @@ def test_a_choice_for_ordinary_launches_is_none_for_reproducible_ones(monkeypatc
     def rows(config: Any, **options: Any) -> list[dict[str, Any]]:
         return [choice(fill, fill.fn, config, given, options)]
 
-    served: Any = type("Served", (), {"path": "x", "kernels": [], "tunings": []})()
+    served: Any = type("Served", (), {"path": "x", "kernels": [], "tunings": [], "trees": []})()
     monkeypatch.setattr(serving, "BUNDLES", [served])
     served.tunings = rows(configs[1]) + rows(configs[2], reproducible=True)
     assert serving.choice_for(fill, given, {}) is configs[1]
@@ -225,7 +239,7 @@ def test_who_changes_stages_is_not_served(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_bundle_of_another_build_is_refused(tmp_path: Path) -> None:
-    """Of the same version: a checkout changes every day."""
+    """Two builds of one version differ: a checkout changes every day."""
     for layout in ("", layout_key(), None):
         write_bundle(tmp_path / "own", Contents([], [], [], {}, {"layout": layout}))
         tilework.load(tmp_path / "own").close()

@@ -298,7 +298,7 @@ def test_without_a_folder_entries_stay_in_memory_after_one_warning(
 ) -> None:
     with monkeypatch.context() as patch:
         spoil(root, patch)
-        monkeypatch.setattr("tilework.runtime.kernel_cache.managers._warned", set())
+        monkeypatch.setattr("tilework.runtime.kernel_cache.file_manager._warned", set())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert load_entry(KEY, "add") is None

@@ -12,10 +12,11 @@ import pytest
 
 from tilework import knobs
 from tilework.runtime.kernel_cache import entry as cache_entry
-from tilework.runtime.kernel_cache import managers as cache_evict
+from tilework.runtime.kernel_cache import eviction as cache_evict
 from tilework.runtime.kernel_cache.entry import STAMP, EntryStore
+from tilework.runtime.kernel_cache.eviction import entries_of, evict
 from tilework.runtime.kernel_cache.key import folder_of
-from tilework.runtime.kernel_cache.managers import entries_of, evict, get_cache_manager, load_entry, store_entry
+from tilework.runtime.kernel_cache.managers import get_cache_manager, load_entry, store_entry
 from tilework.tools.cache import age_text, size_text
 from tilework.tools.cli import main
 
@@ -249,7 +250,7 @@ import threading
 import tilework.runtime.kernel_cache.managers
 def store():
     threading.main_thread().join()
-    import tilework.runtime.kernel_cache.managers
+    import tilework.runtime.kernel_cache.eviction
 threading.Thread(target=store).start()
 raise KeyboardInterrupt
 """

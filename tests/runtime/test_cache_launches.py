@@ -20,7 +20,7 @@ from tests.runtime.launch_kernels import HOPPER, add_one, fill_source
 from tilework import knobs
 from tilework.compiler import compile
 from tilework.runtime.kernel_cache import entry as cache_entry
-from tilework.runtime.kernel_cache import managers as cache_files
+from tilework.runtime.kernel_cache import file_manager as cache_files
 from tilework.runtime.kernel_cache.key import folder_of
 from tilework.runtime.launch.native import machine as native_machine
 from tilework.runtime.launch.native.code import launcher
@@ -88,7 +88,7 @@ def test_a_damaged_file_of_any_kind_is_built_again(cache: Path, how: str) -> Non
 def test_a_damaged_native_launcher_is_built_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not native_machine.is_possible():
         return
-    small = "define i32 @tilework_small() {\n  ret i32 7\n}\n"  # in place of a text that takes half a second each time
+    small = "define i32 @tilework_small() {\n  ret i32 7\n}\n"  # instead of a text that takes half a second each time
     monkeypatch.setattr(launcher, "launcher_text", lambda clock, items: small)
     first = native_machine.launcher_object.__wrapped__(0, 0).take()
     paths = [p for p in cache.rglob("*") if p.is_file() and native_machine.NAME in p.name]
@@ -123,7 +123,7 @@ def failing(code: int) -> Callable[..., Any]:
 def read_only(cache: Path, patch: pytest.MonkeyPatch) -> None:
     cache.mkdir(parents=True)
     cache.chmod(0o500)
-    if os.geteuid() == 0:  # to whom the mode means nothing
+    if os.geteuid() == 0:  # root may write in spite of the mode
         patch.setattr(cache_entry.os, "mkdir", failing(errno.EROFS))
 
 

@@ -10,20 +10,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
+from tests.runtime.conftest import fresh_shared_cache
 from tilework import knobs
 from tilework.runtime.kernel_cache import key as package_key
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache import managers as cache_remote
 from tilework.runtime.kernel_cache.key import folder_of, hash_of_sources
 from tilework.runtime.kernel_cache.managers import (
     CacheManager,
     FileCacheManager,
-    RedisRemoteCacheBackend,
     RemoteCacheBackend,
     RemoteCacheManager,
     get_cache_key,
@@ -34,6 +33,7 @@ from tilework.runtime.kernel_cache.managers import (
     store_entry,
     triton_key,
 )
+from tilework.runtime.kernel_cache.remote.guard import flush_all
 
 KEY = "ab" * 32
 FOLDER = "VOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOV2XK5LVOVQ"
@@ -42,7 +42,7 @@ FILES = {"add.ttir": b"module {}", "add.json": b"{}"}
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path) -> Iterator[Path]:
-    with knobs.cache.scope(), knobs.redis.scope():
+    with knobs.cache.scope(), knobs.redis.scope(), fresh_shared_cache():
         for name in ("dir", "dump_dir", "override_dir", "manager_class", "remote_manager_class"):
             delattr(knobs.cache, name)
             os.environ.pop(knobs.cache.knob_descriptors[name].key, None)
@@ -101,6 +101,25 @@ def test_a_damaged_group_is_deleted() -> None:
     assert not os.path.exists(paths["add.json"])
 
 
+@pytest.mark.parametrize("content", ["{not json", "[]", '{"child_paths": 3}', ""])
+@pytest.mark.filterwarnings("ignore:the cache entry")
+def test_a_group_that_cannot_be_parsed_is_a_miss(content: str) -> None:
+    store_entry(KEY, "add", FILES)
+    (group,) = Path(FileCacheManager(KEY).cache_dir).glob("__grp__*")
+    group.write_text(content)
+    assert get_cache_manager(KEY).get_group("add.json") is None and load_entry(KEY, "add") is None
+    store_entry(KEY, "add", FILES)
+    assert load_entry(KEY, "add") == FILES
+
+
+@pytest.mark.filterwarnings("ignore:the cache entry")
+def test_an_incomplete_group_is_a_miss() -> None:
+    """As in Triton 3.8; 3.7 returns what is left."""
+    paths = store_entry(KEY, "add", FILES)
+    os.remove(paths["add.ttir"])
+    assert get_cache_manager(KEY).get_group("add.json") is None
+
+
 def test_dump_and_override_have_their_own_folders(home: Path) -> None:
     dump, override = get_dump_manager(KEY), get_override_manager(KEY)
     path = dump.put("module {}", "add.ttir", binary=False)
@@ -138,7 +157,7 @@ def test_the_interface_of_managers() -> None:
 
 
 class Recorder(CacheManager):
-    """Keeps files in a dict, as a user's class might."""
+    """A user's manager, which keeps files in a dict."""
 
     files: ClassVar[dict[tuple[str, str], bytes]] = {}
 
@@ -175,7 +194,7 @@ def test_entries_go_through_the_users_manager(home: Path) -> None:
         assert load_entry(KEY, "add") is None
 
 
-# Remote caches
+# Remote caches: `test_shared_cache.py` and `test_shared_redis.py` have what they share with TILEWORK_CACHE_URL
 
 
 class Shelf(RemoteCacheBackend):
@@ -198,6 +217,7 @@ def shelf() -> type[Shelf]:
     Shelf.requested.clear()
     knobs.cache.manager_class = RemoteCacheManager
     knobs.cache.remote_manager_class = Shelf
+    knobs.cache.trust_server = True
     return Shelf
 
 
@@ -208,7 +228,7 @@ def test_a_remote_manager_needs_a_backend() -> None:
 
 def test_a_remote_entry_is_copied_to_this_machine(shelf: type[Shelf], home: Path, tmp_path: Path) -> None:
     store_entry(KEY, "add", FILES)
-    assert {file for _, file in shelf.files} == {*FILES, "__grp__add.json"}
+    assert flush_all(5) and list(shelf.files) == [(f"kernels/1/{FOLDER}", "add")]
     knobs.cache.dir = str(tmp_path / "another machine")
     assert load_entry(KEY, "add") == FILES
     shelf.files.clear()
@@ -221,21 +241,31 @@ def test_a_remote_entry_is_copied_to_this_machine(shelf: type[Shelf], home: Path
 def test_a_single_remote_file(shelf: type[Shelf], tmp_path: Path) -> None:
     assert get_cache_manager(KEY).get_file("add.autotune.json") is None
     get_cache_manager(KEY).put("{}", "add.autotune.json", binary=False)
+    assert flush_all(5)
     knobs.cache.dir = str(tmp_path / "another machine")
     path = get_cache_manager(KEY).get_file("add.autotune.json")
     assert path is not None and Path(path).read_text() == "{}"
 
 
-@pytest.mark.parametrize("file", ["add.ttir", "__grp__add.json"])
-@pytest.mark.parametrize("damage", [b"", b"[]", None])
-def test_a_damaged_remote_entry_is_missing(shelf: type[Shelf], tmp_path: Path, file: str, damage: bytes | None) -> None:
-    store_entry(KEY, "add", FILES)
-    if damage is None:
-        del shelf.files[KEY, file]
-    else:
-        shelf.files[KEY, file] = damage
+def test_a_remote_group(shelf: type[Shelf], tmp_path: Path) -> None:
+    manager = get_cache_manager(KEY)
+    manager.put_group("add.json", {file: manager.put(data, file) for file, data in FILES.items()})
+    assert flush_all(5)
     knobs.cache.dir = str(tmp_path / "another machine")
-    assert load_entry(KEY, "add") is None
+    found = get_cache_manager(KEY).get_group("add.json")
+    assert found == {file: str(tmp_path / "another machine" / FOLDER / file) for file in FILES}
+    assert found is not None and {file: Path(path).read_bytes() for file, path in found.items()} == FILES
+
+
+@pytest.mark.parametrize("damage", [b"[]", b"\x89TWKRNL\n", None])
+def test_a_damaged_remote_entry_is_missing(shelf: type[Shelf], tmp_path: Path, damage: bytes | None) -> None:
+    store_entry(KEY, "add", FILES)
+    assert flush_all(5)
+    ((name, data),) = shelf.files.items()
+    shelf.files[name] = data[:-1] + b"?" if damage is None else damage
+    knobs.cache.dir = str(tmp_path / "another machine")
+    with pytest.warns(UserWarning, match="an entry that is not used.*damaged"):
+        assert load_entry(KEY, "add") is None
 
 
 def test_dumps_and_overrides_stay_local(shelf: type[Shelf], home: Path) -> None:
@@ -245,89 +275,6 @@ def test_dumps_and_overrides_stay_local(shelf: type[Shelf], home: Path) -> None:
         assert manager.get_file("add.ttir") == path
         assert manager.get_file("add.ptx") is None
     assert shelf.files == {} and shelf.requested == []
-
-
-class FakeRedis(ModuleType):
-    """The part of the package `redis` that is used."""
-
-    class RedisError(Exception):
-        pass
-
-    def __init__(self) -> None:
-        super().__init__("redis")
-        self.data: dict[str, bytes] = {}
-        self.made: list[tuple[str, int]] = []
-        self.up = True
-        server = self
-
-        class Redis:
-            def __init__(self, host: str, port: int) -> None:
-                server.made.append((host, port))
-
-            def mget(self, names: list[str]) -> list[bytes | None]:
-                if not server.up:
-                    raise server.RedisError("connection refused")
-                return [server.data.get(name) for name in names]
-
-            def set(self, name: str, data: bytes) -> None:
-                if not server.up:
-                    raise server.RedisError("connection refused")
-                server.data[name] = data
-
-        self.Redis = Redis
-
-
-@pytest.fixture
-def redis(monkeypatch: pytest.MonkeyPatch) -> FakeRedis:
-    fake = FakeRedis()
-    monkeypatch.setitem(sys.modules, "redis", fake)
-    cache_remote.connection.cache_clear()
-    cache_remote.warn_unreachable.cache_clear()
-    return fake
-
-
-def test_redis(redis: FakeRedis) -> None:
-    knobs.redis.host, knobs.redis.port = "cachehost", 7000
-    backend = RedisRemoteCacheBackend(KEY)
-    backend.put("add.ttir", b"module {}")
-    assert redis.data == {f"triton:{KEY}:add.ttir": b"module {}"}
-    assert redis.made == [("cachehost", 7000)]
-    assert backend.get(["add.ttir", "add.json"]) == {"add.ttir": b"module {}"}
-    assert backend.get([]) == {}
-    RedisRemoteCacheBackend("cd" * 32)
-    assert redis.made == [("cachehost", 7000)], "one connection serves all keys"
-
-
-def test_redis_key_format(redis: FakeRedis) -> None:
-    knobs.redis.key_format = "mine/{filename}/{key}"
-    RedisRemoteCacheBackend(KEY).put("add.ttir", b"")
-    assert list(redis.data) == [f"mine/add.ttir/{KEY}"]
-
-
-def test_redis_behind_compiled_kernels(redis: FakeRedis, tmp_path: Path) -> None:
-    knobs.cache.manager_class = RemoteCacheManager
-    knobs.cache.remote_manager_class = RedisRemoteCacheBackend
-    store_entry(KEY, "add", FILES)
-    knobs.cache.dir = str(tmp_path / "another machine")
-    assert load_entry(KEY, "add") == FILES
-
-
-def test_a_redis_that_is_down_is_done_without(redis: FakeRedis) -> None:
-    knobs.cache.manager_class = RemoteCacheManager
-    knobs.cache.remote_manager_class = RedisRemoteCacheBackend
-    redis.up = False
-    with pytest.warns(UserWarning, match="localhost:6379 cannot be used.*connection refused") as caught:
-        assert load_entry(KEY, "add") is None
-        store_entry(KEY, "add", FILES)
-        assert load_entry(KEY, "add") == FILES
-    assert len(caught) == 1
-
-
-def test_without_the_package_redis_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "redis", None)
-    cache_remote.connection.cache_clear()
-    with pytest.raises(RuntimeError, match="needs the package redis"):
-        RedisRemoteCacheBackend(KEY)
 
 
 # Keys

@@ -13,7 +13,7 @@ from benchmarks import cache_stress
 from tilework import knobs
 from tilework.runtime.kernel_cache import entry as cache_entry
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore
-from tilework.runtime.kernel_cache.managers import entries_of, remove_stale, verify
+from tilework.runtime.kernel_cache.eviction import entries_of, remove_stale, verify
 
 FOLDER, GROUP = "ENTRY", "add.json"
 OLD = {"add.source": b"old", "add.ttir": b"old module", "add.json": b"old {}"}
@@ -35,14 +35,14 @@ def store(tmp_path: Path) -> EntryStore:
 
 @pytest.fixture(params=[True, False], ids=["exchange", "no exchange"])
 def can_exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Network file systems cannot let two folders change places."""
+    """Run the test with and without an atomic exchange of two folders, which network file systems do not have."""
     if not request.param:
         monkeypatch.setattr(cache_entry, "exchange", lambda one, other: False)
     return request.param
 
 
 def dies_at(step: int, action: Callable[[], Any]) -> bool:
-    """Run `action` in a child that ends, as if killed, before its `step`-th system call; whether it got that far."""
+    """Run `action` in a child that is killed before its `step`-th system call; return True if it got that far."""
     if (child := os.fork()) == 0:
         left = [step]
 

@@ -1,6 +1,7 @@
 """Options of a compilation: defaults, what each does, and that each is part of the key."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def test_option_reaches_the_metadata_and_the_key(name: str) -> None:
     out = np.zeros(16, "f4")
     plain, given = fill[(1,)](out, 1.0, 16), fill[(1,)](out, 1.0, 16, **{name: GIVEN[name]})
     assert plain.hash != given.hash
-    wanted = GIVEN[name] if name != "extern_libs" else (["mine", "/nowhere.bc"],)
+    wanted = GIVEN[name] if name != "extern_libs" else [["mine", "/nowhere.bc"]]
     assert getattr(given.metadata, name) == wanted
 
 
@@ -101,6 +102,10 @@ def test_libraries_count_with_their_content(tmp_path: Path) -> None:
         path.write_bytes(content)
         hashes.add(find_backend(HOPPER).parse_options({"extern_libs": {"mine": str(path)}}).hash())
     assert len(hashes) == 2
+    (tmp_path / "elsewhere").mkdir()
+    other = shutil.copy(path, tmp_path / "elsewhere" / "other.bc")
+    assert find_backend(HOPPER).parse_options({"extern_libs": {"mine": str(other)}}).hash() in hashes
+    assert find_backend(HOPPER).parse_options({"extern_libs": {"yours": str(other)}}).hash() not in hashes
 
 
 def test_a_library_that_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

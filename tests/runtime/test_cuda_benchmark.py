@@ -1,6 +1,8 @@
 """Timing on CUDA without torch: events, `do_bench`, `do_bench_cudagraph`, on the emulated driver."""
 
+import gc
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,3 +119,49 @@ def test_an_error_while_recording_leaves_the_stream_usable(cuda: EmulatedCuda) -
 def test_peak_rates_come_from_the_device(cuda: EmulatedCuda) -> None:
     assert round(testing.get_dram_gbps()) == 4917
     assert 900 < testing.get_max_tensorcore_tflops(tl.float16, 1_830_000) < 1050
+
+
+def test_do_bench_cudagraph_proton_replays_a_graph_of_one_call(
+    cuda: EmulatedCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The profiler, which CUPTI needs to see graphs, measures the replays."""
+    call, measured = launches(cuda, 2), []
+
+    def kernel_times(replay: Any, warmup: float, rep: float, grads: Any) -> list[float]:
+        before = call.count, cuda.clock
+        replay()
+        cuda_device.synchronize()
+        measured.append((warmup, rep, grads, call.count - before[0], cuda.clock - before[1]))
+        return [3.0, 1.0, 2.0]
+
+    monkeypatch.setattr("tilework.inspect.profiler.kernel_times.kernel_times", kernel_times)
+    assert testing.do_bench_cudagraph_proton(call, rep=6) == 2.0
+    assert testing.do_bench_cudagraph_proton(call, return_mode="all") == [3.0, 1.0, 2.0]
+    assert testing.do_bench_cudagraph_proton(call, quantiles=[0.5]) == 2.0
+    assert measured == [(0, 6, (), 0, 2.0), *[(0, 20, (), 0, 2.0)] * 2]
+    with pytest.raises(AssertionError, match="return_mode must be one of"):
+        testing.do_bench_cudagraph_proton(call, return_mode="fastest")
+
+
+def test_graphs_are_captured_without_garbage_collection(cuda: EmulatedCuda) -> None:
+    assert gc.isenabled()
+    x = DeviceArray.of(np.ones(4, np.float32))
+    kernel = kernel_of(programs.scale(), "scale", SCALE, num_warps=1)[(1, 1, 1)]
+    kernel(x, 4, 1.0)
+    graph = cuda_device.CUDAGraph()
+    with testing.cuda_graph_without_gc(graph):
+        assert not gc.isenabled()
+        kernel(x, 4, 2.0)
+    assert gc.isenabled()
+    graph.replay()
+    assert (x.numpy() == 2).all()
+    with pytest.raises(ZeroDivisionError), testing.cuda_graph_without_gc(cuda_device.CUDAGraph()):
+        raise ZeroDivisionError
+    assert gc.isenabled() and not cuda.captures
+    gc.disable()
+    try:
+        with testing.cuda_graph_without_gc(cuda_device.CUDAGraph()):
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

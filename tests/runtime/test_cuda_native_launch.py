@@ -396,8 +396,8 @@ def test_a_compiled_kernel_is_launched_again_and_again(cuda: EmulatedCuda, monke
     cuda_device.synchronize()
     np.testing.assert_array_equal(x.numpy()[:60], np.arange(60, dtype="f4") * 3**8)
     seen: list[Any] = []
-    run(1, 1, 1, 0, *rest[:2], "told", seen.append, seen.append, x, 60, 64)
-    assert seen == ["told", "told"] and len(slow) == 3
+    run(1, 1, 1, 0, *rest[:2], "metadata", seen.append, seen.append, x, 60, 64)
+    assert seen == ["metadata", "metadata"] and len(slow) == 3
     with pytest.raises(TypeError, match="takes 3 arguments"):
         run(1, 1, 1, 0, *rest, x, 60)
     with pytest.raises(libcuda.CudaError, match="1 x 70000 x 1 blocks"):

@@ -1,5 +1,7 @@
 """Tensor maps of the CUDA driver, host descriptors as arguments, and what PTX declares."""
 
+import ctypes
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +17,7 @@ from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.cuda import device as cuda_tensor_map
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
-from tilework.runtime.devices.gpu.parameters import Parameter, parameters_of_ptx
+from tilework.runtime.devices.gpu.parameters import Parameter, packer_for, parameters_of_ptx
 from tilework.runtime.devices.host.driver import CpuDriver
 from tilework.tools.tensor_descriptor import TensorDescriptor
 
@@ -112,6 +114,17 @@ def test_maps_are_made_once(cuda: EmulatedCuda) -> None:
     assert cuda_tensor_map.encoded.cache_info().misses == before + 1
     with pytest.raises(ValueError, match="4-bit elements"):
         cuda_tensor_map.map_of_descriptor(descriptor, META | {"fp4_padded": True})
+
+
+def test_kernels_see_the_shape_without_the_padding_of_4_bit_elements(cuda: EmulatedCuda) -> None:
+    """Only the map has twice the size that the descriptor's bytes have; `desc.shape` is the user's."""
+    descriptor = TensorDescriptor.from_tensor(WithStrides(np.zeros((64, 32), np.uint8)), [16, 16])
+    meta = META | {"fp4_padded": True}
+    packer = packer_for("k", ["tensordesc<u8[16, 16]>"], [meta], lambda of, facts: bytes([facts["fp4_padded"]] * 128))
+    data = ctypes.create_string_buffer(packer.layout.total)
+    packer.pack(data, [descriptor], (0, 0))
+    assert packer.kinds == ("map", "i32", "i32", "i64", "i64") and data.raw[:128] == bytes([1] * 128)
+    assert struct.unpack_from("<i4xi4xqq", data, 128) == (64, 32, 32, 1)
 
 
 def test_padding_with_nan(cuda: EmulatedCuda) -> None:

@@ -209,12 +209,12 @@ def test_empty_and_zero_dimensional_arrays() -> None:
 
 
 BAD_INPUTS: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
-    "byte-swapped": (lambda x: x.astype(">f4"), TypeError, "byte order|which kernels do not know"),
-    "structured": (lambda x: np.zeros(64, [("a", "f4")]), TypeError, "element type|which kernels do not know"),
-    "objects": (lambda x: x.astype(object), TypeError, "element type object|type object"),
-    "complex": (lambda x: x.astype(np.complex64), TypeError, "element type complex64|type complex64"),
-    "text": (lambda x: np.array(["a"]), TypeError, "element type|elements of type"),
-    "dates": (lambda x: np.zeros(64, "M8[s]"), TypeError, "element type|elements of type"),
+    "byte-swapped": (lambda x: x.astype(">f4"), TypeError, "byte order"),
+    "structured": (lambda x: np.zeros(64, [("a", "f4")]), TypeError, "element type"),
+    "objects": (lambda x: x.astype(object), TypeError, "element type object"),
+    "complex": (lambda x: x.astype(np.complex64), TypeError, "element type complex64"),
+    "text": (lambda x: np.array(["a"]), TypeError, "element type"),
+    "dates": (lambda x: np.zeros(64, "M8[s]"), TypeError, "element type"),
     "a list": (lambda x: [1.0], TypeError, "failed to specialize argument of type: list"),
     "bytes": (lambda x: b"abc", TypeError, "failed to specialize argument of type: bytes"),
     "a string": (lambda x: "abc", TypeError, "failed to specialize argument of type: str"),

@@ -57,6 +57,16 @@ def leave(x, out, BLOCK: tl.constexpr):
 
 
 @tilework.jit
+def takes_any(*arrays):
+    tl.store(arrays[1], tl.load(arrays[0]))
+
+
+@tilework.jit
+def takes_any_names(x, out, **arrays):
+    tl.store(out, tl.load(x))
+
+
+@tilework.jit
 def assembly(x, out, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     v = tl.load(x + i)
@@ -109,8 +119,15 @@ def test_an_argument_without_a_type_names_its_parameter() -> None:
     for wrong in ([1, 2], "abc", object()):
         with pytest.raises(TypeError, match=rf"type: {type(wrong).__name__} \(argument 'out' of copy\): pass an array"):
             copy[(1,)](X, wrong, BLOCK=16)
-        with pytest.raises(TypeError, match=rf"type: {type(wrong).__name__} \(argument 'out'\)"):
+        with pytest.raises(TypeError, match=rf"type: {type(wrong).__name__} \(argument 'out'\): pass an array"):
             InterpretedFunction(copy.fn)[(1,)](X, wrong, BLOCK=16)
+
+
+def test_kernels_name_their_parameters() -> None:
+    for kernel, parameter in ((takes_any, "`*arrays`"), (takes_any_names, "`**arrays`")):
+        with pytest.raises(TypeError) as caught:
+            kernel[(1,)](X, OUT)
+        assert str(caught.value).endswith(f"; a kernel must name its parameters: {parameter} is not possible")
 
 
 def test_functions_of_array_libraries() -> None:

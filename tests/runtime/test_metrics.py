@@ -1,5 +1,6 @@
-"""Counters: what is counted, the text for Prometheus, and who is told."""
+"""Counters: what is counted, and the text for Prometheus."""
 
+import json
 import re
 from pathlib import Path
 
@@ -72,3 +73,15 @@ def test_a_refusal_is_counted(fresh_cache: None) -> None:
     with pytest.raises(tilework.errors.NotRecorded):
         kernel[(1,)](np.zeros(16, np.int32), 5)
     assert metrics.total("refusals") == 1
+
+
+def test_a_refusal_passes_over_what_another_version_left(fresh_cache: None) -> None:
+    out = np.zeros(16, np.int32)
+    compiled = kernel[(1,)](out, 6)
+    (left,) = (path for path in map(Path, compiled.metadata_group.values()) if path.name == "kernel.json")
+    data = json.loads(left.read_text())
+    del data["key_parts"]["others"]["source"]
+    left.write_text(json.dumps(data))
+    knobs.runtime.no_jit = True
+    with pytest.raises(tilework.errors.NotRecorded, match="is not in the cache"):
+        kernel[(1,)](out.astype(np.int64), 6)

@@ -214,11 +214,16 @@ def test_callable_grids() -> None:
     np.testing.assert_array_equal(y[:60], 2 * x[:60])
 
     def fails(meta: dict[str, Any]) -> tuple[int]:
-        raise KeyError("no")
+        raise ValueError("no")
 
-    with pytest.raises(KeyError, match="no"):
+    with pytest.raises(ValueError, match="no"):
         k[fails](x, y, 60, 1.0, BLOCK=32)
     assert k.slow == 2
+    with pytest.raises(KeyError, match="did you mean 'BLOCK'"):  # the Python path reports it
+        k[lambda meta: (meta["BLOK"],)](x, y, 60, 1.0, BLOCK=32)
+    with pytest.raises(KeyError, match=r"^'else'$"):
+        k[lambda meta: ({}["else"],)](x, y, 60, 1.0, BLOCK=32)
+    assert k.slow == 4
 
 
 def test_grids() -> None:

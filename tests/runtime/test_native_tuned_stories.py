@@ -1,7 +1,7 @@
 """Odd launches of autotuned kernels, each done with the native launcher and without: the same results, errors,
 configurations.
 
-A story gets a tuner and launches it, changing something in between; it is told twice, and what it saw must be equal.
+A story gets a tuner and launches it, changing something in between; it runs twice, and what it saw must be equal.
 """
 
 import copy
@@ -22,11 +22,11 @@ from tilework.runtime.tuning.autotuner import Autotuner
 
 
 class InPython(Autotuner):
-    """A subclass is launched through Python."""
+    """A subclass of the autotuner, which is launched through Python."""
 
 
 def fixed(call: Any, quantiles: Any) -> list[float]:
-    """A benchmark that finds every configuration equally fast; the first is chosen."""
+    """Return equal times for all configurations, so that the first is chosen."""
     call()
     return [1.0] * len(quantiles)
 
@@ -70,9 +70,9 @@ def thrice(kernel: Any, *args: Any, **kwargs: Any) -> list[Any]:
 STORIES: dict[str, Callable[[type[Autotuner]], Any]] = {}
 
 
-def story(tell: Callable[[type[Autotuner]], Any]) -> Callable[[type[Autotuner]], Any]:
-    STORIES[tell.__name__] = tell
-    return tell
+def story(run: Callable[[type[Autotuner]], Any]) -> Callable[[type[Autotuner]], Any]:
+    STORIES[run.__name__] = run
+    return run
 
 
 @story

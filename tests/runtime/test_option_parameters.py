@@ -8,19 +8,16 @@ import pytest
 
 import tilework
 import tilework.language as tl
+from tests.runtime.bundles import bundle_of, stop_recording
 from tests.runtime.emulated_cuda import emulated_cuda
 from tests.runtime.emulated_hip import emulated_hip
 from tests.runtime.test_compile_options import GIVEN
 from tilework import Config, knobs
-from tilework.aot.precompile import precompile
 from tilework.knobs import cuda_tools
-from tilework.process.events import BUNDLES, LISTENERS
-from tilework.runtime.bundle.bundle_file import write_bundle
-from tilework.runtime.bundle.serving import parse_target
+from tilework.process.events import BUNDLES
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.hip_driver import DeviceArray as HipArray
 from tilework.runtime.launch.python.specialize import call_of
-from tilework.runtime.recording.manifest import read_manifest
 from tilework.tools.filecheck import run_parser
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -58,7 +55,7 @@ def test_every_option(name: str) -> None:
     out = np.zeros(2, np.int32)
     plain, given = every[(1,)](out), every[(1,)](out, **{name: GIVEN[name]})
     assert plain.hash != given.hash and plain.metadata.num_warps == 4  # what a default says is no option
-    wanted = GIVEN[name] if name != "extern_libs" else (["mine", "/nowhere.bc"],)
+    wanted = GIVEN[name] if name != "extern_libs" else [["mine", "/nowhere.bc"]]
     assert getattr(given.metadata, name) == wanted
     assert out[0] == (8 if name == "num_warps" else 1)
 
@@ -146,13 +143,11 @@ def test_a_bundle_has_it(tmp_path: Path) -> None:
     with knobs.runtime.scope():
         knobs.runtime.record = str(file)
         every[(1,)](out, num_warps=8)
-    LISTENERS[:] = [one for one in LISTENERS if type(one).__name__ != "ProgramRecorder"]
-    made = precompile(read_manifest([str(file)]), [parse_target("cpu")], workers=1)
-    assert not made.failures and not made.notes
-    write_bundle(tmp_path / "app.tilebundle", made.contents)
+    stop_recording()
+    bundle = bundle_of(file)
     every.device_caches.clear()
     try:
-        with knobs.runtime.scope(), tilework.load(tmp_path / "app.tilebundle"):
+        with knobs.runtime.scope(), tilework.load(bundle):
             knobs.runtime.no_jit = True
             assert every[(1,)](out, num_warps=8).metadata.num_warps == 8 == out[0]
             with pytest.raises(tilework.errors.NotRecorded):

@@ -1,4 +1,4 @@
-"""Releases of programs are asked for once: kept beside the bytecode, and where that cannot be, with the kernels."""
+"""Each program is asked for its release once; it is kept beside the bytecode or, if impossible, with the kernels."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -9,9 +9,13 @@ import pytest
 from tilework import knobs
 from tilework.knobs import cuda_tools
 from tilework.runtime.kernel_cache import managers
-from tilework.runtime.kernel_cache.managers import RemoteCacheManager
+from tilework.runtime.kernel_cache.managers import FileCacheManager, RemoteCacheManager
 
 Release = Callable[[Path], str | None]
+
+
+class OfTheUser(FileCacheManager):
+    """A user's cache manager, which may keep files elsewhere."""
 
 
 @pytest.fixture
@@ -47,7 +51,9 @@ def test_a_program_is_requested_its_release_once(
     assert [release(script), release(script)] == ["13.3", "13.4"]
     assert release(tmp_path / "nothing") is None
     assert (tmp_path / "releases.known").exists() == has_bytecode
-    knobs.cache.manager_class = RemoteCacheManager  # a shared cache
+    knobs.cache.manager_class = RemoteCacheManager  # a shared cache, whose machines have other programs
+    assert [release(program), release(program)] == ["13.2", "13.2"]
+    knobs.cache.manager_class = OfTheUser
     assert [release(program), release(program)] == (["13.2", "13.2"] if has_bytecode else ["13.5", "13.6"])
 
 

@@ -18,17 +18,17 @@ import pytest
 from tests.runtime.test_autotuner import Clock, Recorder, blocks, floats, tuner
 from tests.runtime.test_autotuner_results import Timer, grid
 from tests.runtime.test_benchmark_timing import FakeDevice
-from tests.runtime.test_cache_managers import FakeRedis
 from tests.runtime.tuning_kernels import add_one
 from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.runtime import progress as progress_module
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache import managers as remote
+from tilework.runtime.kernel_cache.remote.guard import flush_all
 from tilework.runtime.progress import LongStep, Progress
-from tilework.runtime.tuning import autotuner
+from tilework.runtime.tuning import autotuner, benchmark
 from tilework.runtime.tuning.autotuner import Config, autotune
-from tilework.runtime.tuning.benchmark import do_bench, is_precise, steps, time_to_beat
+from tilework.runtime.tuning.benchmark import do_bench, is_precise, settles, steps, time_to_beat
+from tilework.targets.base import GPUTarget
 
 ROOT = Path(__file__).parent.parent.parent
 CONFIGS = blocks(16, 32, 64, 128)
@@ -43,7 +43,7 @@ def cache_dir(tmp_path: Path) -> Iterator[Path]:
 
 
 class Interrupted(Timer):
-    """A benchmarker during which Ctrl-C is pressed."""
+    """A benchmarker that raises KeyboardInterrupt, as Ctrl-C does."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Interrupted(Timer):
 
 
 def tune(bench: Any, **settings: Any) -> Any:
-    """As a new process would."""
+    """Tune as a new process would."""
     tuned = autotune(CONFIGS, ["n"], do_bench=bench, **settings)(add_one)
     tuned[grid](floats(64), floats(64), 64)
     return tuned
@@ -119,28 +119,24 @@ def test_processes_divide_the_measuring(cache_dir: Path, monkeypatch: pytest.Mon
     assert {Path(first), Path(second)} >= set(cache_dir.rglob(".*.json"))
 
 
-def test_a_fleet_shares_timings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fake = FakeRedis()
-    monkeypatch.setitem(sys.modules, "redis", fake)
-    remote.connection.cache_clear()
-    knobs.cache.manager_class, knobs.cache.remote_manager_class = (
-        remote.RemoteCacheManager,
-        remote.RedisRemoteCacheBackend,
-    )
+def test_a_fleet_shares_timings(tmp_path: Path) -> None:
+    (folder := tmp_path / "shared").mkdir()
+    knobs.cache.url = f"file://{folder}"
     with pytest.raises(KeyboardInterrupt):
         tune(Interrupted(after=3), cache_results=True)
+    assert flush_all(5)
     knobs.cache.dir = str(tmp_path / "another machine")
     tune(bench := Timer(), cache_results=True)
+    assert flush_all(5)
     knobs.cache.dir = str(tmp_path / "a third one")
     tune(last := Timer(), cache_results=True)
     assert (bench.count, last.count) == (1, 0)
-    remote.connection.cache_clear()
 
 
 def test_saved_results_are_for_every_run() -> None:
     tune(Timer(), cache_results=True)
     tune(bench := Timer())
-    assert bench.count == 4, "who does not ask gets none"
+    assert bench.count == 4, "without cache_results or `save` no timings are loaded"
     with knobs.autotuning.scope():
         knobs.autotuning.save = True
         tune(Timer())
@@ -173,7 +169,7 @@ def test_ctrl_c_puts_arguments_back() -> None:
 
 
 def test_a_program_that_is_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
-    """While workers compile for it; `test_worker_pool.py` has what becomes of these."""
+    """A program is interrupted while workers compile for it; `test_worker_pool.py` tests how they end."""
     script = tmp_path / "program.py"
     script.write_text(
         textwrap.dedent("""
@@ -250,6 +246,34 @@ def test_a_configuration_that_cannot_win_is_not_measured_to_the_end(monkeypatch:
     assert count([9.0] * 11 + noisy * 40, 0.99) > 5, "one round is slow, the next is not"
 
 
+def test_a_rested_gpu_is_warmed_up_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 0.1 s after a rest are faster than what follows; the autotuner does not count them."""
+    device = FakeDevice()
+    monkeypatch.setattr(driver, "_active", device)
+
+    def median(rest: float) -> float:
+        """Return the median of calls that begin after a rest; their clocks are higher for 90 ms then."""
+        monkeypatch.setattr(benchmark, "ENDED", [time.monotonic() - rest])
+        begun = device.now
+
+        def call() -> None:
+            device.now += 0.9 if rest and device.now < begun + 90 else 1.0
+
+        return do_bench(call, warmup=5, rep=20, return_mode="median")
+
+    assert median(rest=0) == pytest.approx(1.0)
+    assert median(rest=0.5) == pytest.approx(0.9), "a user's own measurement is as short as the user wants"
+    token = settles.set(True)
+    try:
+        assert median(rest=0.5) == pytest.approx(1.0)
+        before = device.now
+        assert median(rest=0) == pytest.approx(1.0) and device.now - before < 60
+        device.target = GPUTarget("cpu", 0, 1)
+        assert median(rest=0.5) == pytest.approx(0.9), "a processor has no such clocks"
+    finally:
+        settles.reset(token)
+
+
 def test_what_is_known_well_is_not_measured_on() -> None:
     assert is_precise([1.0, 1.001] * 25) and not is_precise([1.0, 1.001] * 24) and not is_precise([1.0, 1.5] * 100)
 
@@ -321,7 +345,7 @@ def test_progress(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Shell:
-    """What IPython's shell is in a notebook."""
+    """IPython's shell in a notebook."""
 
     kernel = object()
 

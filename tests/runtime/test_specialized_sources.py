@@ -30,7 +30,7 @@ BLOCK = tl.constexpr(16)
 
 
 def define(text: str, replaced: Any = None, kind: type = tilework.JITFunction, **symbols: Any) -> Any:
-    """The kernel that a text defines; `places` moves it to other lines or files."""
+    """Return the kernel that a text defines; `replaced` moves it to another line or changes its code object."""
 
     def template() -> None:
         pass
@@ -140,7 +140,7 @@ def test_wherever_the_text_is_said_to_be(replaced: Any) -> None:
         np.testing.assert_allclose(*launched(again, np.copy, np.asarray), rtol=1e-4, atol=1e-5)
 
 
-def test_keys_follow_the_text_and_its_place() -> None:
+def test_keys_follow_the_text_and_its_line() -> None:
     kernel = product(DOT)
     keys = {kernel.cache_key}
     kernel.starting_line_number += 7

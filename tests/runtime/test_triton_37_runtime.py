@@ -23,7 +23,7 @@ from tilework.errors import OptionError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
 from tilework.knobs.meanings import NO_EFFECT, WITHOUT_KNOB
-from tilework.process.plugins import PluginError, prefer
+from tilework.process.plugins import PluginError, extend_with, prefer
 from tilework.runtime.devices.active_driver import default_driver, driver
 from tilework.runtime.devices.cuda.device import DeviceArray
 from tilework.runtime.devices.emulated.emulated_libcuda import EmulatedCuda
@@ -285,7 +285,7 @@ ATTRIBUTES = {
 
 @pytest.mark.parametrize("given", ATTRIBUTES)
 def test_attributes_of_kernels_for_amd(given: Any) -> None:
-    """One that tilework sets too is replaced."""
+    """An attribute that tilework sets too is replaced by the user's."""
     kernel = compile(fill_source(), AMD, options={"llvm_fn_attrs": given})
     for text in ATTRIBUTES[given]:
         assert kernel.asm["llir"].count(text) == 1
@@ -443,7 +443,7 @@ def test_a_package_can_add_methods_of_the_builder() -> None:
 
 @pytest.mark.parametrize("group", ["tilework.ops", "tilework.passes"])
 def test_kernels_are_cached_by_the_plugins(group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their names, what they lead to, and the text of its file."""
+    """The cache key has the names of plugins, their targets and the text of their files."""
     monkeypatch.syspath_prepend(tmp_path)
     first, second, gone = (tmp_path / f"{name}_plugin_of_a_test.py" for name in ("first", "second", "gone"))
     source, backend = fill_source(), make_backend(GPUTarget("cuda", 90, 32))
@@ -474,6 +474,15 @@ def test_a_compiled_plugin_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         compile(fill_source())
     with pytest.raises(PluginError, match=said):
         _ = libtriton_passes.plugin.anything
+
+
+@pytest.mark.parametrize("load", [extend_with, libtriton_ir.extend_dialects_with, libtriton_passes.plugin.extend_with])
+def test_a_compiled_plugin_of_38_is_refused(load: Any) -> None:
+    with pytest.raises(
+        PluginError, match=r"from path: /lib/libplugin\.so: extend_with names libraries for Triton's own"
+    ):
+        load("/lib/libplugin.so")
+    assert dir(libtriton_passes.plugin) == []
 
 
 # ---- names

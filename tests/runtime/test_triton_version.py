@@ -9,6 +9,7 @@ import pytest
 import tilework
 import tilework.language as tl
 from tilework import knobs
+from tilework.compiler import ASTSource, GPUTarget, compile, make_backend
 from tilework.process.triton_version import DIFFERENCES, VERSIONS, Difference, follows, message, selected
 
 
@@ -72,3 +73,15 @@ def test_a_launch_follows_the_version(
 def test_every_row_is_of_a_known_version() -> None:
     assert {row.since for row in DIFFERENCES.values()} <= set(VERSIONS)
     assert all(row.before != row.after for row in DIFFERENCES.values())
+
+
+def test_the_default_of_schedule_hint() -> None:
+    backend = make_backend(GPUTarget("hip", "gfx942", 64))
+    with knobs.language.scope() as language:
+        for version, wanted in (("3.7.1", "none"), ("3.8.0", "")):
+            language.triton_version = version
+            assert backend.parse_options({}).schedule_hint == wanted  # pyright: ignore[reportAttributeAccessIssue]
+            source = ASTSource(reshaped, {"out": "*i32"})
+            assert compile(source, GPUTarget("hip", "gfx942", 64)).metadata.schedule_hint == wanted
+        hinted = backend.parse_options({"schedule_hint": "attention"})
+        assert hinted.schedule_hint == "attention"  # pyright: ignore[reportAttributeAccessIssue]

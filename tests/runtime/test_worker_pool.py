@@ -1,4 +1,4 @@
-"""Worker processes: what is sent to them, what comes back, how they end, and how programs end that have some."""
+"""Worker processes: what is sent to them, what comes back, and how they end."""
 
 import ast
 import builtins
@@ -9,8 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from pathlib import Path
@@ -22,7 +21,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.python_programs import run_python
+from tests.python_programs import is_running, wait_until
 from tests.runtime import tuning_kernels
 from tests.runtime.launch_kernels import HOPPER, HOST
 from tests.runtime.tuning_kernels import add_one, broken, fragile, talkative
@@ -31,7 +30,7 @@ from tilework.compiler import ASTSource, GPUTarget, compile
 from tilework.errors import CompilationError, DoesNotFit
 from tilework.process import plugins
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.kernel_cache.managers import can_write
+from tilework.runtime.kernel_cache.file_manager import can_write
 from tilework.runtime.launch.python.jit import jit
 from tilework.runtime.tuning import precompile
 from tilework.runtime.tuning.autotuner import Config, autotune, heuristics
@@ -69,7 +68,7 @@ def ended() -> Iterator[None]:
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tunings use workers for everything."""
+    """Have tunings use workers for all compilations."""
     monkeypatch.setattr(precompile, "LOAD_SECONDS", 1e-9)
     monkeypatch.setattr(precompile, "CROWDED", 1e9)
     monkeypatch.setattr(Precompilation, "costs", lambda self: (1.0, 1e-9))
@@ -150,7 +149,7 @@ def products(kernel: Any) -> dict[str, bytes]:
 
 
 def compiled_elsewhere(made: ASTSource, target: GPUTarget = HOST, **options: Any) -> Any:
-    """The kernel after a worker has put it into the cache."""
+    """Return the kernel after a worker has put it into the cache."""
     key = compiled_here(made, target, **options).hash
     state = pool.compile_in_worker(key, partial(compile, made, target, options)).result()
     assert state["state"] == "compiled", state
@@ -163,7 +162,7 @@ def compiled_elsewhere(made: ASTSource, target: GPUTarget = HOST, **options: Any
 
 
 def compiled_here(made: ASTSource, target: GPUTarget, **options: Any) -> Any:
-    """The kernel compiled in this process, for a cache of its own."""
+    """Compile the kernel in this process, with a cache of its own."""
     with knobs.cache.scope():
         knobs.cache.dir += "_here"
         return compile(made, target, options)
@@ -229,14 +228,14 @@ def made_by_exec() -> Any:
 
 
 class Doubled(JITFunction):
-    """A kernel that reads its text in a way of its own."""
+    """A kernel class that reads its text differently."""
 
     def parse(self) -> ast.Module:
         return copy.deepcopy(super().parse())
 
 
 class Replaced(ASTSource):
-    """A source that gives another module."""
+    """A source that returns another module."""
 
 
 def store_21(out):
@@ -304,7 +303,7 @@ def test_settings_are_those_of_the_knobs() -> None:
 
 
 def test_workers_load_no_more_than_the_kernel_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what its module imports besides, nor what it is tuned with, nor what decides over an import."""
+    """Workers load no other imports of a kernel's module, no configurations, and no condition around an import."""
     heavy = (
         "import os\nassert os.environ.get('TILEWORK_COMPILE_WORKERS') != '0', 'loaded in a worker'\n"
         "SIZES, NEW = [1, 2], True\n"
@@ -507,21 +506,6 @@ def processes() -> list[int]:
     return [worker.process.pid for worker in pool.shared_pool().workers.values() if worker.process is not None]
 
 
-def is_running(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def wait_until(is_true: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_a_killed_worker_is_replaced() -> None:
     assert answer(add_one, x(), x(), 64, BLOCK=16)["state"] == "compiled"
     for process in (found := processes()):
@@ -594,126 +578,3 @@ def test_a_pool_is_closed_while_it_works(monkeypatch: pytest.MonkeyPatch) -> Non
     futures = [own.submit(request, 1) for request in requests if request is not None]
     pool.end_pool()
     assert not own.workers and not any(future.done() for future in futures) and own.jobs.empty()
-
-
-# ---- programs
-
-SCRIPT = """
-import os, signal, sys, threading, time
-import numpy as np
-import tilework
-import tilework.language as tl
-from tilework.runtime.tuning import precompile
-from tilework.runtime.workers import pool
-
-print("the script runs", flush=True)
-precompile.Precompilation.costs = lambda self: (1.0, 1e-9)
-SCALE = tl.constexpr(3)
-
-@tilework.autotune(
-    [tilework.Config({"BLOCK": 2**k}) for k in range(3, 9)], key=["n"], do_bench=lambda call, quantiles: call() or [1.0]
-)
-@tilework.jit
-def scale(x, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(x + i, tl.load(x + i, mask=i < n) * SCALE, mask=i < n)
-
-def tune():
-    scale[lambda meta: (2,)](np.ones(32, np.float32), 32)
-
-def processes():
-    return [worker.process.pid for worker in pool.shared_pool().workers.values() if worker.process is not None]
-"""
-
-
-def program(tmp_path: Path, text: str, *command: str, **settings: str) -> "subprocess.CompletedProcess[str]":
-    """Run a script; the processes that it prints last must have ended soon."""
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT + text)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRITON_CACHE_DIR": str(tmp_path / "script_cache")}
-    environment |= {"TILEWORK_COMPILE_WORKERS": "2", "TILEWORK_NATIVE_LAUNCH": "0", **settings}
-    ran = run_python(*command, str(path), env=environment)
-    lines = [line for line in ran.stdout.splitlines() if line.startswith("workers ")]
-    assert lines, ran.stderr
-    wait_until(lambda: not any(is_running(int(process)) for line in lines for process in line.split()[1:]), 10.0)
-    return ran
-
-
-def test_a_script_is_not_run_again(tmp_path: Path) -> None:
-    ran = program(tmp_path, "tune()\nprint('workers', *processes())\n", TRITON_PRINT_AUTOTUNING="1")
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.count("the script runs") == 1 and "the script runs" not in ran.stderr
-    assert "configurations compiled in other processes" in ran.stdout and len(ran.stdout.splitlines()[-1].split()) > 1
-    assert "autotuning scale: 6/6" in ran.stderr and "s left" in ran.stderr
-
-
-def test_a_script_that_says_triton(tmp_path: Path) -> None:
-    text = "import triton\nscale = triton.autotune(scale.configs, ['n'])(triton.jit(scale.fn.fn))\ntune()\n"
-    ran = program(
-        tmp_path, text + "print('workers', *processes())\n", "-m", "tilework.as_triton", TRITON_PRINT_AUTOTUNING="1"
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "configurations compiled in other processes" in ran.stdout
-
-
-@pytest.mark.parametrize(
-    "end, code",
-    [
-        ("os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT),
-        ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
-        ("os._exit(3)", 3),
-        ("sys.exit(4)", 4),
-    ],
-)
-def test_a_program_that_ends_in_the_middle_leaves_nothing(end: str, code: int, tmp_path: Path) -> None:
-    text = f"""
-signal.signal(signal.SIGINT, signal.default_int_handler)
-def wait(*futures, **how):
-    while not processes():
-        time.sleep(0.01)
-    print("workers", *processes(), flush=True)
-    {end}
-precompile.wait = wait
-precompile.Precompilation.compile_here = lambda self, index: None
-tune()
-"""
-    began = time.monotonic()
-    ran = program(tmp_path, text)
-    assert ran.returncode == code and time.monotonic() - began < 100, ran.stderr
-    assert ("KeyboardInterrupt" in ran.stderr) == (code == -signal.SIGINT)
-
-
-def test_a_daemon_thread_that_tunes_does_not_keep_the_program(tmp_path: Path) -> None:
-    text = """
-threading.Thread(target=tune, daemon=True).start()
-while not pool.POOL or not processes():
-    time.sleep(0.01)
-print("workers", *processes(), flush=True)
-"""
-    ran = program(tmp_path, text)
-    assert ran.returncode == 0 and not ran.stderr, ran.stderr
-
-
-def test_a_program_that_forks(tmp_path: Path) -> None:
-    """Workers end with their program while its child lives, and the child has workers of its own."""
-    text = """
-tune()
-own = processes()
-child = os.fork()
-if not child:
-    assert not pool.POOL
-    scale.cache.clear()
-    scale.fn.device_caches.clear()
-    os.environ["TRITON_CACHE_DIR"] += "_child"
-    tune()
-    assert not set(own) & set(processes())
-    print("workers", *processes(), flush=True)
-    if os.fork():
-        sys.exit(5)
-    time.sleep(20)  # a process that has inherited everything
-print("workers", *own, flush=True)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
-print("sleeps", flush=True)
-"""
-    ran = program(tmp_path, text)
-    assert ran.returncode == 0 and ran.stdout.splitlines()[-1] == "sleeps", ran.stderr

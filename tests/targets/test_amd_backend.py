@@ -183,6 +183,16 @@ def test_passes_are_in_tritons_order(arch: str) -> None:
     assert found == re.findall(r"[\w-]+", expected)
 
 
+@pytest.mark.parametrize(("setting", "archs"), [("0", ["gfx942"]), ("1", ["gfx942", "gfx950"])])
+def test_where_waves_take_turns(monkeypatch: pytest.MonkeyPatch, setting: str, archs: list[str]) -> None:
+    monkeypatch.setenv("TRITON_HIP_USE_ASYNC_COPY", setting)
+    every = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250")
+    pipelines = {arch: ttgir_pipeline(Target.parse(f"hip:{arch}"), num_stages=3) for arch in every}
+    assert [arch for arch, items in pipelines.items() if "tritonamdgpu-block-pingpong{num-stages=3}" in items] == archs
+    waits_early = [arch for arch, items in pipelines.items() if any("use-pingpong=true" in item for item in items)]
+    assert waits_early == (archs if setting == "1" else [])
+
+
 def test_only_gfx942_multiplies_f32_as_tf32() -> None:
     found = [HipBackend(GPUTarget("hip", arch, 64)).parse_options({}) for arch in ("gfx90a", "gfx942", "gfx950")]
     assert [options.default_dot_input_precision for options in found] == ["ieee", "tf32", "ieee"]

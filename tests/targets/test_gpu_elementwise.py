@@ -313,6 +313,30 @@ def test_symmetric_limits_are_a_limit_of_the_magnitude(name: str, arch: int) -> 
         same(one, np.asarray(wanted, dtype))
 
 
+@pytest.mark.parametrize("mode", ["none", "all"])
+def test_symmetric_limits_of_scalars(mode: str) -> None:
+    body = "%s = tt.load %p : !tt.ptr<f32>\n%h = arith.constant 1.5 : f32\n%l = arith.constant -1.5 : f32\n"
+    body += f"%c = tt.clampf %s, %l, %h, propagateNan = {mode} : f32\ntt.store %p, %c : !tt.ptr<f32>\ntt.return"
+    facts = '"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32'
+    for arch in (80, 90):
+        head = f'module attributes {{{facts}, ttg.target = "cuda:{arch}"}} {{\ntt.func public @k(%p: !tt.ptr<f32>) {{\n'
+        ptx = ptx_of(f"{head}{body}\n}}\n}}", arch)
+        assert ("xorsign.abs.f32" in ptx) == (arch == 90)
+
+
+def test_conversions_are_those_of_the_architecture_in_any_order() -> None:
+    """Nothing of a compilation is kept for the next one, which may be for another architecture."""
+    body = "%y = tt.fp_to_fp %x, rounding = rtne : T<f32> -> T<f8E4M3FN>\n%z = tt.fp_to_fp %y : T<f8E4M3FN> -> T<f16>"
+    texts = [
+        ptx_of(elementwise_text(body, {"x": "f32"}, {"y": "f8E4M3FN", "z": "f16"}, 4, arch, 1), arch)
+        for arch in (90, 80, 90, 80)
+    ]
+    assert texts[:2] == texts[2:]
+    for text, has_instructions in zip(texts, (True, False), strict=False):
+        for instruction in ("cvt.rn.satfinite.e4m3x2.f32", "cvt.rn.f16x2.e4m3x2"):
+            assert (instruction in text) == has_instructions
+
+
 @pytest.mark.parametrize("arch", ARCHS)
 def test_fma_clamp_and_abs(arch: int) -> None:
     rng = np.random.default_rng(5)

@@ -14,6 +14,7 @@ from tests.pipeline.gpu import Config
 from tests.runtime.emulator_fixture import emulator
 from tests.targets.gpu_descriptors import Block, compiled, generated, run
 from tests.targets.gpu_run import check
+from tilework.analysis import allocation
 from tilework.errors import PassError
 from tilework.ir.parser import parse_module
 from tilework.ir.printer import print_module
@@ -101,6 +102,17 @@ def test_a_tensor_map_that_is_passed_by_value(tmp_path: Path) -> None:
     with pytest.raises(PassError, match="a tensor map as argument cannot be compiled for hip:gfx942"):
         other = BY_VALUE.replace("cuda:90", "hip:gfx942").replace('threads-per-warp" = 32', 'threads-per-warp" = 64')
         emit_for_amd(parse_module(other), Target.parse("hip:gfx942"))
+
+
+def test_memory_is_allocated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Barriers, proxy fences and code need the same allocation."""
+    allocated: list[Any] = []
+    allocate = allocation.function_allocation
+    monkeypatch.setattr(
+        allocation, "function_allocation", lambda op, *more: allocated.append(op) or allocate(op, *more)
+    )
+    emit_module(parse_module(BY_VALUE), 90)
+    assert len(allocated) == 1
 
 
 def in_a_cluster(bases: str, size: int) -> str:

@@ -62,7 +62,7 @@ class UnmaskPass(Pass):
                 replace_op(candidate, recreate(candidate, operands=operands))
 
 
-def test_a_wrong_pass_is_named_with_the_place() -> None:
+def test_a_wrong_pass_is_named_with_the_source_line() -> None:
     passes = [*parse_pipeline("canonicalize"), AddToMulPass(), *parse_pipeline("cse")]
     report = check_each(parse_module(SCALE), passes, seed=1)
     assert report.checked == ("scale",) and report.mismatch is not None
@@ -72,7 +72,7 @@ def test_a_wrong_pass_is_named_with_the_place() -> None:
 
 
 def test_errors_are_relative_to_what_was_written() -> None:
-    """Small results among other contents of their array, which are a million times as large."""
+    """Errors are found in small results of an array whose other contents are a million times as large."""
     small = SCALE.replace(
         "    %w = arith.addf %v, %v",
         (

@@ -46,6 +46,7 @@ def test_its_test_notices_a_mistake(project: Path, mistake: tuple[str, str], tmp
         (tmp_path / path.name).write_text(path.read_text().replace(*mistake))
     (tmp_path / "check.py").write_text(
         "import sys, pytest; sys.path.insert(0, '')\n"
+        "sys.modules.pop('saxpy', None)\n"  # of this process, if another test imported it here
         "sys.exit = None\nassert pytest.main(['-q', '-p', 'no:cacheprovider', '-n0', 'test_saxpy.py']) == 1\n"
     )
     code, printed, errors = run_forked(tmp_path / "check.py", {})
@@ -96,10 +97,10 @@ def test_an_existing_folder_is_left_alone(project: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("my-kernel", "'my-kernel' cannot be the name of a Python function: try 'my_kernel'"),
-        ("2d", "'2d' cannot be the name of a Python function: try 'my_2d'"),
-        ("for", "'for' cannot be the name of a Python function: try 'my_for'"),
-        ("größe", "'größe' cannot be the name of a Python function: try 'gr__e'"),
+        ("my-kernel", "'my-kernel' cannot be the name of a kernel: try 'my_kernel'"),
+        ("2d", "'2d' cannot be the name of a kernel: try 'my_2d'"),
+        ("for", "'for' cannot be the name of a kernel: try 'my_for'"),
+        ("größe", "'größe' cannot be the name of a kernel: try 'gr__e'"),
         ("-", "try 'my_kernel'"),
         ("random", "'random' is the name of a module that programs import: try 'my_random'"),
         ("benchmark", "try 'my_benchmark'"),

@@ -95,7 +95,7 @@ def test_mistakes_on_the_command_line(
     assert message in errors and "Traceback" not in errors
 
 
-def test_a_syntax_error_has_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_syntax_error_has_its_position(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bad.ttir"
     path.write_text(ADD.replace("arith.addi %x, %0", "arith.addi %x, %nowhere"))
     assert main(["opt", str(path)]) == 1
@@ -145,7 +145,7 @@ def test_unknown_ops_are_kept_on_request(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_unknown_ops_in_a_form_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Their text cannot be read: it may be anything."""
+    """An unknown op in its own form is an error, because its text may be anything."""
     path = tmp_path / "unknown.mlir"
     path.write_text("tt.func @f(%a: i32) {\n  foo.bar %a : i32\n  tt.return\n}\n")
     assert main(["opt", str(path), "--allow-unregistered-dialect"]) == 1

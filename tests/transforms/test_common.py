@@ -36,7 +36,7 @@ tt.func private @square(%a: f32) -> f32 {
 """
 
 
-def test_an_inlined_op_knows_both_places() -> None:
+def test_an_inlined_op_has_both_locations() -> None:
     module = parse_module(CALLS)
     run_pipeline(module, ["inline"])
     (location,) = [op.location for op in module.walk() if op.name == "arith.mulf"]

@@ -71,7 +71,8 @@ def test_functions_of_modules_in_modules() -> None:
 
 @pytest.mark.parametrize("name", PASSES)
 def test_a_function_becomes_what_it_becomes_alone(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Constants stay in their functions, calls mean the function beside them, shared memory has places and barriers."""
+    """Constants stay in their functions, calls mean the function beside them, shared memory has offsets and
+    barriers."""
     texts: list[str] = []
     for factor in FACTORS:
         module = alone(factor)
@@ -92,8 +93,8 @@ def test_facts_about_values_of_inner_modules() -> None:
     assert [facts.of(op.results[0]).contiguity for op in ranges] == [(128,), (128,)]
 
 
-def test_barriers_of_inner_modules_beside_places_that_are_known() -> None:
-    """The places that are given are those of the outer module."""
+def test_barriers_of_inner_modules_beside_known_offsets() -> None:
+    """The offsets that are given are those of the outer module."""
     module, target = nested(), Target.parse("cuda:90")
     found = barriers(module, target)
     assert len(found.before) == 2

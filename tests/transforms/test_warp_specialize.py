@@ -1,4 +1,4 @@
-"""Warp specialisation: the same values as the whole loop, for drawn kernels; what stays whole, and why."""
+"""Warp specialisation: the same values as the whole loop, for generated kernels; what stays whole, and why."""
 
 import re
 
@@ -74,6 +74,69 @@ def test_attention(rows: int, warps: int, columns: int, loops: int) -> None:
     scores = q.astype(np.float32) @ k.astype(np.float32).T * np.float32(0.18)
     p = np.exp2(scores - scores.max(1, keepdims=True))
     np.testing.assert_allclose(out, p @ v.astype(np.float32) / p.sum(1, keepdims=True), atol=1e-3)
+
+
+@tw.jit
+def persistent_attention(
+    q,
+    k,
+    v,
+    o,
+    HEADS,
+    N,
+    scale,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    D: tl.constexpr,
+    FLAT: tl.constexpr,
+):
+    blocks = tl.cdiv(N, BM)
+    for tile in tl.range(tl.program_id(0), blocks * HEADS, 2, flatten=FLAT, warp_specialize=True):
+        begin, om = tile // blocks * N, tile // blocks * N + tile % blocks * BM
+        x = q.load([om, 0])
+        top = tl.full((BM,), -float("inf"), tl.float32)
+        total = tl.zeros((BM,), tl.float32)
+        acc = tl.zeros((BM, D), tl.float32)
+        for n in tl.range(0, N, BN):
+            scores = tl.dot(x, k.load([begin + n, 0]).T) * scale
+            higher = tl.maximum(top, tl.max(scores, 1))
+            p, alpha = tl.exp2(scores - higher[:, None]), tl.exp2(top - higher)
+            total = total * alpha + tl.sum(p, 1)
+            acc = tl.dot(p.to(tl.float16), v.load([begin + n, 0]), acc * alpha[:, None])
+            top = higher
+        o.store([om, 0], (acc / total[:, None]).to(tl.float16))
+
+
+def persistent_types(rows: int) -> dict[str, str]:
+    return dict.fromkeys("qo", block((rows, 32))) | dict.fromkeys("kv", block((32, 32)))
+
+
+@pytest.mark.parametrize(("rows", "warps", "flat"), [(128, 4, False), (128, 8, True), (64, 4, True)])
+def test_persistent_attention(rows: int, warps: int, flat: bool) -> None:
+    """Tiles of several heads in one specialised loop; the loop over columns is inside of it."""
+    constants = {"BM": rows, "BN": 32, "D": 32, "FLAT": flat}
+    types = {**persistent_types(rows), "HEADS": "i32", "N": "i32", "scale": "fp32"}
+    module = ttgir(persistent_attention, types, constants, warps, "requested")
+    assert partitions(module) > 0
+    heads, n = 3, 2 * rows
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((heads * n, 32)).astype(np.float16) for _ in range(3))
+    out = np.zeros_like(q)
+    evaluate(module, None, [*map(host, (q, k, v, out)), heads, n, 0.18], (2,), fences=True)
+    for head in range(heads):
+        part = slice(head * n, (head + 1) * n)
+        scores = q[part].astype(np.float32) @ k[part].astype(np.float32).T * np.float32(0.18)
+        p = np.exp2(scores - scores.max(1, keepdims=True))
+        np.testing.assert_allclose(out[part], p @ v[part].astype(np.float32) / p.sum(1, keepdims=True), atol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["consan", "consan,iisan"])
+def test_checks_of_triton_leave_loops_specialised(mode: str) -> None:
+    constants = {"BM": 128, "BN": 32, "D": 32, "FLAT": False}
+    types = {**persistent_types(128), "HEADS": "i32", "N": "i32", "scale": "fp32"}
+    source = ASTSource(persistent_attention, {**types, **dict.fromkeys(constants, "constexpr")}, constants)
+    found = lower(source, GPUTarget("cuda", 90, 32), ["ttgir"], instrumentation_mode=mode)
+    assert "ttg.warp_specialize" in found["ttgir"]
 
 
 @tw.jit

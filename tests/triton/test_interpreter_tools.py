@@ -47,6 +47,15 @@ def test_the_signatures_of_triton():
     assert made.rewrite() is names.InterpretedFunction.rewritten_fn[double]
 
 
+def test_parameters_without_a_name_or_a_position():
+    def kernel(out, /, value, *, scale):
+        tl.store(out, value * scale)
+
+    out = np.zeros(1, np.int32)
+    jit(kernel, interpret=True)[(1,)](out, 3, scale=2)
+    assert out[0] == 6
+
+
 def test_operations_go_through_what_a_tool_put_there(monkeypatch):
     seen = []
 

@@ -18,9 +18,9 @@ from tilework.analysis.value_flows import Pair, control_flows, pairs, parent_of,
 from tilework.ir import amdg, arith, scf, ttg, ttng
 from tilework.ir.arith import SGE, SelectOp, predicate_of
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import end_of, ops_behind
 from tilework.ir.rewrite import constant_value
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.ir.types import int_property
 
 Aliases = dict[SSAValue, tuple[SSAValue, ...]]
@@ -81,13 +81,13 @@ FLOWS: dict[type[Operation], Callable[[Operation], list[Pair]]] = {
 }
 
 
-# The buffer of a ring that an access in a loop refers to, if the loop counts around: accesses of different buffers
-# need no order.
+# The slot of a ring buffer that an access in a loop refers to, if the loop counts modulo the number of slots: accesses
+# of different slots need no order.
 #
 #     %following = %slot + 1;  %next = %following >= 3 ? 0 : %following;  yield %next     slot (iteration + start) mod 3
 #
 # In iteration t the argument is (t + start) mod 3, and the yielded value one more. A loop may carry the buffer itself
-# instead of its number. Accesses of one iteration are independent if their slots differ. Between those of two
+# instead of its index. Accesses of one iteration are independent if their slots differ. Between those of two
 # iterations there is a barrier, if the later one comes after a wait for copies.
 #
 # An asynchronous dot still reads after such a barrier. Slots decide nothing for loops that leave one running.
@@ -111,17 +111,18 @@ BufferSlot = tuple[SSAValue, Slot | None]  # memory, and the slot in it
 
 
 def in_other_slots(before: Operation, after: Operation) -> bool:
-    """Return True if both ops are in a loop and access different buffers of the same ring in every iteration."""
+    """Return True if both ops are in a loop and access different slots of the same ring buffer in every iteration."""
     body = before.parent
+    if body is None or after.parent is not body or type(body.parent_op()) is not scf.ForOp:
+        return False
+    pairs = [(mine, theirs) for ring, mine in slots_of(before) for other, theirs in slots_of(after) if ring is other]
     if (
-        body is None
-        or after.parent is not body
-        or not is_behind_wait(after)
+        not pairs
+        or not (is_behind_wait(after) or comes_before_wait(before))
         or (left := iterations_in_flight(body)) is None
     ):
         return False
-    pairs = [(mine, theirs) for ring, mine in slots_of(before) for other, theirs in slots_of(after) if ring is other]
-    return bool(pairs) and all(
+    return all(
         mine is not None
         and theirs is not None
         and all(mine.is_apart(theirs, iterations) for iterations in range(left + 1))
@@ -135,6 +136,11 @@ def is_behind_wait(op: Operation) -> bool:
     while before is not None and type(before) not in COPY_WAITS:
         before = before.prev_op
     return before is not None
+
+
+def comes_before_wait(op: Operation) -> bool:
+    """Return True if a wait for copies comes after `op` in its block, so that later iterations run after the wait."""
+    return any(type(after) in COPY_WAITS for after in ops_behind(op))
 
 
 def is_drained(body: Block) -> bool:

@@ -36,8 +36,10 @@ The contents, such as a descriptor, outlive the next call. An op in a loop uses 
 Offsets are relative to the frame of the function.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from heapq import heappop, heappush
 from math import prod
 
 from xdsl.dialects.builtin import ModuleOp
@@ -212,15 +214,27 @@ class Allocation:
         return [self.explicit[buffer] for buffer in self.known.get(value, ())]
 
 
-def allocations(root: ModuleOp, target: Target) -> list[Allocation]:
+Allocations = dict[str, Allocation]  # of the functions of a module by name, callees before callers
+
+
+def allocations(root: ModuleOp, target: Target, own: Allocations | None = None) -> list[Allocation]:
     """Return the allocation of every function with a body, including the modules inside of `root`."""
-    return [found for module in modules(root) for found in module_allocation(module, target).values()]
+    return [found for _, those in allocations_by_module(root, target, own) for found in those.values()]
 
 
-def module_allocation(module: ModuleOp, target: Target) -> dict[str, Allocation]:
-    """Return the allocation of the functions with a body of `module` itself by name, callees before callers."""
+def allocations_by_module(
+    root: ModuleOp, target: Target, own: Allocations | None = None
+) -> Iterator[tuple[ModuleOp, Allocations]]:
+    """Yield `root` and the modules inside of it, and what `module_allocation` returns for each; `own` is that of
+    `root` if known."""
+    for module in modules(root):
+        yield module, own if module is root and own is not None else module_allocation(module, target)
+
+
+def module_allocation(module: ModuleOp, target: Target) -> Allocations:
+    """Return the allocation of the functions with a body of `module` itself."""
     functions = {name: function for name, function in functions_by_name(module).items() if has_body(function)}
-    done: dict[str, Allocation] = {}
+    done: Allocations = {}
     for name in callees_first(functions):
         done[name] = function_allocation(functions[name], target, done)
     return done
@@ -336,30 +350,63 @@ def aligned(offset: int, alignment: int) -> int:
 
 
 def first_fit(buffers: Sequence[Buffer]) -> None:
-    """Assign the first offsets: each buffer into the lowest corner in whose time it is live."""
-    corners: list[tuple[int, Interval]] = [(0, Interval(0, FOREVER))]
+    """Assign the first offsets: each buffer goes to the lowest corner whose interval its lifetime overlaps."""
+    lowest = [(0, 0, Interval(0, FOREVER))]  # a heap: offset, number of the corner, and its time
+    made = 1
+    corners, waiting = Overlaps(()), Overlaps(buffer.live for buffer in buffers)
     left = list(buffers)
+    corners.add(lowest[0][-1])
     while left:
-        lowest = min(range(len(corners)), key=lambda index: corners[index][0])
-        offset, time = corners.pop(lowest)
-        chosen = next(
-            (
-                buffer
-                for buffer in left
-                if buffer.live.overlaps(time) and not any(buffer.live.overlaps(other) for _, other in corners)
-            ),
-            None,
-        )
+        offset, _, time = heappop(lowest)
+        corners.remove(time)
+        chosen = next((buffer for buffer in meeting(time, left, waiting) if not corners.count(buffer.live)), None)
         if chosen is None:
             continue
         chosen.offset = aligned(offset, chosen.alignment)
         left.remove(chosen)
         live = chosen.live
-        corners.append((chosen.end, Interval(max(time.start, live.start), min(time.end, live.end))))
+        waiting.remove(live)
+        opened = [(chosen.end, Interval(max(time.start, live.start), min(time.end, live.end)))]
         if time.start < live.start:
-            corners.append((offset, Interval(time.start, live.end)))
+            opened.append((offset, Interval(time.start, live.end)))
         if live.end < time.end:
-            corners.append((offset, Interval(live.start, time.end)))
+            opened.append((offset, Interval(live.start, time.end)))
+        for corner, free in opened:
+            heappush(lowest, (corner, made, free))
+            made += 1
+            corners.add(free)
+
+
+class Overlaps:
+    """A multiset of intervals that counts how many of them overlap a given one: those that start before its end, minus
+    those that end before its start."""
+
+    def __init__(self, intervals: Iterable[Interval]) -> None:
+        every = list(intervals)
+        self.starts = sorted(interval.start for interval in every)
+        self.ends = sorted(interval.end for interval in every)
+
+    def add(self, interval: Interval) -> None:
+        insort(self.starts, interval.start)
+        insort(self.ends, interval.end)
+
+    def remove(self, interval: Interval) -> None:
+        del self.starts[bisect_left(self.starts, interval.start)]
+        del self.ends[bisect_left(self.ends, interval.end)]
+
+    def count(self, interval: Interval) -> int:
+        return bisect_left(self.starts, interval.end) - bisect_right(self.ends, interval.start)
+
+
+def meeting(time: Interval, left: Sequence[Buffer], waiting: Overlaps) -> Iterator[Buffer]:
+    """Yield the buffers of `left` that are live in `time`; `waiting` has the lifetimes of `left`."""
+    remaining = waiting.count(time)
+    for buffer in left if remaining else ():
+        if buffer.live.overlaps(time):
+            yield buffer
+            remaining -= 1
+            if not remaining:
+                return
 
 
 def separate(buffers: Sequence[Buffer]) -> None:
@@ -376,15 +423,30 @@ def separate(buffers: Sequence[Buffer]) -> None:
 
 
 def interference(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """Return for each buffer the others with which it must not share bytes but does."""
-    found: list[list[int]] = [[] for _ in buffers]
-    for i, a in enumerate(buffers):
-        for j in range(i + 1, len(buffers)):
-            b = buffers[j]
-            if a.bytes.overlaps(b.bytes) and a.meets(b):
-                found[i].append(j)
-                found[j].append(i)
-    return found
+    """Return for each buffer the indices of the buffers that wrongly share bytes with it."""
+    found: list[set[int]] = [set() for _ in buffers]
+    for i, j in may_meet(buffers):
+        if buffers[i].bytes.overlaps(buffers[j].bytes) and buffers[i].meets(buffers[j]):
+            found[i].add(j)
+            found[j].add(i)
+    return [sorted(others) for others in found]
+
+
+def may_meet(buffers: Sequence[Buffer]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of buffers that are live at the same time, and each buffer of a concurrent region with all
+    others."""
+    live: list[int] = []
+    for i in sorted(range(len(buffers)), key=lambda index: buffers[index].live.start):
+        start = buffers[i].live.start
+        live = [j for j in live if buffers[j].live.end > start]
+        for j in live:
+            yield i, j
+        live.append(i)
+    for i, buffer in enumerate(buffers):
+        if buffer.regions or buffer.freed_in is not None:
+            for j in range(len(buffers)):
+                if j != i:
+                    yield i, j
 
 
 def coloured(conflicts: Sequence[Sequence[int]]) -> list[int]:

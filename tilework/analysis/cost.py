@@ -48,7 +48,7 @@ from tilework.ir.functions import function_around, ops_in_order, symbol_of
 from tilework.ir.module_facts import find_num_warps, find_target, num_warps, partition_warps
 from tilework.ir.rewrite import defining_op
 from tilework.ir.scf import LOOPS, loop_around
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.ir.types import bit_width, element_type, int_property, is_float, is_tensor, shape_of, tile_bits
 from tilework.layouts.conversion import conversion, shared_plan, span_size
 from tilework.layouts.linear import LinearLayout
@@ -331,7 +331,7 @@ def copied_to(op: Operation) -> SSAValue:
 
 
 def ring_size(op: Operation) -> int | None:
-    """Return the number of buffers of the ring that a copy writes."""
+    """Return the number of slots of the ring buffer that a copy writes."""
     view = defining_op(copied_to(op))
     return shape_of(view.operands[0].type)[0] if isinstance(view, ttg.MemDescIndexOp) else None
 

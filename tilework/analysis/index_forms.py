@@ -18,7 +18,8 @@ on its arguments:
     expressions.of(form)            # the index of a node, or None if a launch cannot know the value
     expressions.nodes               # [["arg", 3], ["pid", 0], ["poly", [[128, [1]]]], ...]
 
-    ["arg", i]  ["pid", axis]  ["programs", axis]  ["place", size]    an argument; program id, grid size; 0 to size - 1
+    ["arg", i]  ["pid", axis]  ["programs", axis]                     an argument; program id, grid size
+    ["tile_index", size]                                              the index along an axis of a tile
     ["loop", low, high, step]                                         the counter of a loop
     ["poly", [[coefficient, [node, ...]], ...]]                       a sum of products
     ["div" | "rem" | "min" | "max", left, right]                      as the ops of signed integers
@@ -336,7 +337,7 @@ class LaunchExpressions:
             return None
         terms: list[tuple[int, list[int]]] = []
         for monomial, coefficient in sorted(poly.items()):
-            factors = [self.add("place", shape[-1 - n]) if n < 0 else self.atom(n) for n in monomial]
+            factors = [self.add("tile_index", shape[-1 - n]) if n < 0 else self.atom(n) for n in monomial]
             if None in factors:
                 return None
             terms.append((coefficient, [factor for factor in factors if factor is not None]))

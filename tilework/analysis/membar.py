@@ -39,17 +39,25 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tilework.analysis.alias import in_other_slots
-from tilework.analysis.allocation import FOREVER, Allocation, Interval, allocations, async_regions, module_allocation
+from tilework.analysis.allocation import (
+    FOREVER,
+    Allocation,
+    Allocations,
+    Interval,
+    allocations,
+    allocations_by_module,
+    async_regions,
+)
 from tilework.analysis.global_order import COPIES_IN, COPIES_OUT
 from tilework.analysis.scratch import sort_trips
 from tilework.analysis.single_warp import BY_ONE_THREAD, FirstWarp, WarpStores, first_warp, warp_stores
 from tilework.ir import amdg, scf, tt, ttg, ttng
 from tilework.ir.attr_text import is_true
 from tilework.ir.encodings import layout_of, shared_of
-from tilework.ir.functions import callee_of, is_private, modules, ops_in_order
+from tilework.ir.functions import callee_of, is_private, ops_in_order
 from tilework.ir.module_facts import find_num_warps
 from tilework.ir.nesting import successors
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.ir.types import array_values, int_property, shape_of
 from tilework.layouts.conversion import conversion
 from tilework.light_dataclass import light_dataclass
@@ -267,25 +275,25 @@ WAITS = frozenset({amdg.AsyncWaitOp, ttg.AsyncWaitOp, ttng.AsyncTMAStoreWaitOp})
 
 @light_dataclass(frozen=False)
 class Barriers:
-    """The ops that need a barrier in front of them, or after them; `stores`, which warps make on their own, need
-    none."""
+    """The ops that need a barrier before them, or after them. `stores` are stores by single warps, which need none;
+    `alone` has the ops that only the first warp executes."""
 
     before: dict[Operation, None] = field(default_factory=dict)
     after: dict[Operation, None] = field(default_factory=dict)
     stores: WarpStores = field(default_factory=WarpStores)
+    alone: FirstWarp = field(default_factory=FirstWarp)
 
 
 def barriers(
-    module: ModuleOp, target: Target, exempt: Filter | None = None, own: dict[str, Allocation] | None = None
+    module: ModuleOp, target: Target, exempt: Filter | None = None, own: Allocations | None = None
 ) -> Barriers:
-    """Return the barriers of a module whose buffers are where `module_allocation` puts them; `own` are those of
-    `module` if known."""
-    found, alone = Barriers(stores=warp_stores(module)), first_warp(module)
-    for table in modules(module):
+    """Return the barriers of a module; buffers have the offsets of `module_allocation`, and `own` are the offsets for
+    `module` itself if they are known."""
+    found = Barriers(stores=warp_stores(module), alone=first_warp(module))
+    for _, functions in allocations_by_module(module, target, own):
         summaries: dict[str, Pending] = {}
-        found_allocations = own if table is module and own is not None else module_allocation(table, target)
-        for name, allocation in found_allocations.items():
-            summaries[name] = BarrierWalk(allocation, summaries, found, exempt, alone).run()
+        for name, allocation in functions.items():
+            summaries[name] = BarrierWalk(allocation, summaries, found, exempt).run()
     return found
 
 
@@ -298,10 +306,9 @@ class BarrierWalk(Walk):
         summaries: dict[str, Pending],
         found: Barriers,
         exempt: Filter | None,
-        alone: FirstWarp,
     ) -> None:
         super().__init__(allocation)
-        self.summaries, self.found, self.alone = summaries, found, alone
+        self.summaries, self.found, self.alone = summaries, found, found.alone
         exempt = either(in_other_parts, exempt)
         self.exempt = either(found.stores.are_ordered, exempt) if found.stores.rows else exempt
 
@@ -441,8 +448,8 @@ READERS = frozenset({ttng.WarpGroupDotOp, ttg.LocalDotOp, ttg.LocalLoadOp, ttg.L
 def ordered_by_mbarrier(before: Operation, after: Operation) -> bool:
     """Return True if an mbarrier orders two accesses as a barrier of all threads would, or one thread makes both.
 
-    What TMA writes is read after a wait of the reading thread, to which a barrier would add nothing. Different buffers
-    of a ring need no order at all.
+    What TMA writes is read after a wait of the reading thread, to which a barrier would add nothing. Different slots
+    of a ring buffer need no order at all.
     """
     if in_other_slots(before, after):
         return True
@@ -494,13 +501,13 @@ def is_warp_synchronous(op: Operation) -> bool:
     return conversion(layout_of(op.operands[0].type), layout_of(op.results[0].type)).kind == "warp"
 
 
-def proxy_fences(module: ModuleOp, target: Target) -> list[Operation]:
-    """Return the ops that need a fence in front of them, in program order."""
+def proxy_fences(module: ModuleOp, target: Target, own: Allocations | None = None) -> list[Operation]:
+    """Return the ops that need a fence in front of them, in program order; `own` is as for `barriers`."""
     found: dict[Operation, None] = {}
     kinds = {type(op) for op in ops_in_order(*module.regions)}
     if kinds.isdisjoint(COPIES_IN) and (kinds.isdisjoint(ASYNC_READS) or kinds.isdisjoint(FILLS)):
         return []
-    for allocation in allocations(module, target):
+    for allocation in allocations(module, target, own):
         # callers have used the memory of a function that is called
         everything: Accesses = frozenset({(EVERYTHING, allocation.function)})
         FenceWalk(allocation, found).run(Pending(everything, everything) if is_private(allocation.function) else CLEAN)

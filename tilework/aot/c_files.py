@@ -330,7 +330,7 @@ class CompileArgs:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command; what is wrong is said on stderr, and the exit code is 1."""
+    """Run the command. Errors are printed to stderr, and the exit code is 1."""
     parser = argparse.ArgumentParser(
         prog="compile.py", description=desc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -342,10 +342,12 @@ def main(arguments: list[str] | None = None) -> None:
         type=str,
         help="backend:arch:warp size, as cuda:90:32, hip:gfx942:64, cpu; default: the current device",
     )
-    parser.add_argument("--num-warps", "-w", type=int, default=1, help="warps of a program")
-    parser.add_argument("--num-stages", "-ns", type=int, default=3, help="stages of pipelined loops")
-    parser.add_argument("--out-name", "-on", type=str, help="how the C functions begin; default: the kernel's name")
-    parser.add_argument("--out-path", "-o", type=Path, help="how the files begin; default: the name, here")
+    parser.add_argument("--num-warps", "-w", type=int, default=1, help="the number of warps of a program")
+    parser.add_argument("--num-stages", "-ns", type=int, default=3, help="the number of stages of pipelined loops")
+    parser.add_argument("--out-name", "-on", type=str, help="the prefix of the C functions; default: the kernel's name")
+    parser.add_argument(
+        "--out-path", "-o", type=Path, help="the prefix of the files; default: the name, in the current folder"
+    )
     parser.add_argument("--signature", "-s", type=str, required=True, help="the types of the parameters")
     parser.add_argument("--grid", "-g", type=str, required=True, help="the launch grid")
     args = CompileArgs(**vars(parser.parse_args(arguments)))
@@ -358,7 +360,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def compile_kernel(args: CompileArgs) -> tuple[str, list[Path]]:
-    """Compile, and write header and source (or object); the name of the C function, and the files."""
+    """Compile a kernel, and write header and source (or object). Return the name of the C function, and the files."""
     return write_kernel(load_kernel(Path(args.path), args.kernel_name), args)
 
 
@@ -410,7 +412,7 @@ def source_extension(backend: str) -> str:
 
 
 def refuse_hidden(metadata: Any) -> None:
-    """Kernels that need memory of their own, or a launcher of ours, are not for C programs."""
+    """Refuse kernels that need scratch memory or tilework's launcher, which C programs do not have."""
     for kind in ("global", "profile"):
         if getattr(metadata, f"{kind}_scratch_size") > 0:
             raise RuntimeError(f"AOT compiling kernels with {kind} scratch requirements is not yet implemented")

@@ -23,7 +23,7 @@ from typing import Any
 
 from tilework.errors import UsageError, did_you_mean, message_of
 from tilework.language.function import JITFunction
-from tilework.runtime.launch.python.jit import KernelInterface
+from tilework.runtime.launch.python.kernel_interface import KernelInterface
 from tilework.runtime.tuning.heuristics import jit_function
 from tilework.runtime.workers.sent_kernel import load_slice
 

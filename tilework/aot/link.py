@@ -344,7 +344,7 @@ def kernel_texts(kernels: Mapping[str, Sequence[KernelLinkerMeta]], backend: str
 
 
 def link_headers(headers: Sequence[str | Path], out: Path) -> list[Path]:
-    """Write the two files; their paths."""
+    """Write the two files and return their paths."""
     reader = HeaderParser()
     for header in headers:
         reader.extract_linker_meta(Path(header).read_text(encoding="utf-8"))
@@ -359,10 +359,10 @@ def link_headers(headers: Sequence[str | Path], out: Path) -> list[Path]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the linker."""
+    """Add the options of the linker to a parser."""
     parser.add_argument("headers", nargs="+", help="the headers of the kernels")
-    parser.add_argument("--out", "-o", type=Path, required=True, help="how the two files are called, without .h and .c")
-    parser.add_argument("--prefix", type=str, default="", help="accepted, and without effect")
+    parser.add_argument("--out", "-o", type=Path, required=True, help="the path of the two files, without .h and .c")
+    parser.add_argument("--prefix", type=str, default="", help="accepted, but has no effect")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

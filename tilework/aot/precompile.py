@@ -1,13 +1,13 @@
-"""A manifest and targets in, a bundle out: `tilework precompile`.
+"""Compile a manifest for some targets into a bundle: `tilework precompile`.
 
     made = precompile(read_manifest(["app.jsonl"]), [GPUTarget.parse("cuda:90"), GPUTarget("cpu", "native", 1)])
     made.contents, made.failures
 
-Every specialisation is compiled for every target, in processes of their own (`in_processes.py`): a kernel that fails,
-or that crashes the compiler, is a failure with its name, and all others are there. The bundle also gets machine code of
-the runtime itself (`own_objects`), because a machine that only serves cannot compile it: the thread pool, and the
-native launcher for every layout of tuples that CPython has, for any processor of each kind, 120 KB in all. They are for
-Linux and made on Linux; a bundle that was made elsewhere has none, and its kernels for GPUs are launched by Python.
+Every specialisation is compiled for every target, in separate processes (`in_processes.py`): a kernel that fails, or
+that crashes the compiler, is reported as a failure with its name, and all others are compiled. The bundle also contains
+machine code of the runtime itself (`own_objects`), because a machine that only serves cannot compile it: the thread
+pool, and the native launcher for every layout of tuples that CPython has, for any processor of each kind, 120 KB in
+all. They are for Linux and compiled on Linux only; without them, kernels for GPUs are launched by Python.
 """
 
 import hashlib
@@ -21,17 +21,19 @@ from typing import Any
 from tilework import knobs
 from tilework.aot.find_kernels import Finder
 from tilework.aot.in_processes import results
+from tilework.aot.trees import fitted_trees, specializations
 from tilework.runtime.bundle.bundle_file import PLAIN_SUFFIX, Contents, Entry
-from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TUNINGS, target_facts, target_name
+from tilework.runtime.bundle.serving import MANIFEST, PLAIN, TREES, TUNINGS, target_facts, target_name
 from tilework.runtime.devices.conditional_launch import unconditional
 from tilework.runtime.devices.host.own_code import layout_key, own_name
 from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry, triton_key
 from tilework.runtime.launch.native.machine import NAME
+from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.recording.specialization_record import SpecializationRecord, specialization_from
 from tilework.targets.base import IR_STAGES, GPUTarget, find_backend
 
-LEFT_OUT = ("key_parts",)  # of the metadata: paths of the machine that compiled
+LEFT_OUT = ("key_parts",)  # of the metadata: what only explanations read
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,13 @@ class Job:
 
     @property
     def name(self) -> str:
-        """For people: ``app:add for cuda:90``."""
+        """The name in messages: ``app:add for cuda:90``."""
         return f"{self.record['kernel']} for {target_name(vars(self.target))}"
+
+    @property
+    def is_needed(self) -> bool:
+        """Return False for a candidate of the autotuner, which no recorded launch used."""
+        return self.record["record"] == "kernel"
 
 
 @dataclass(frozen=True)
@@ -77,25 +84,29 @@ def precompile(
     step: Callable[[Job, str | None], None] = lambda job, error: None,
 ) -> Precompiled:
     """Compile everything; `step` is called with each finished job and its error, if any."""
-    jobs = [Job(record, target, with_ptx) for record in records if record["record"] == "kernel" for target in targets]
+    jobs = [Job(record, target, with_ptx) for record in specializations(records) for target in targets]
     finder = finder or Finder()
     made: dict[int, CompiledJob] = {}
     failures: dict[int, str] = {}
+    refused: set[str] = set()
     work = lambda index: compiled(jobs[index], finder)  # noqa: E731
     for index, result, error in results(work, len(jobs), workers, "the compiler did not survive it (%s)"):
         step(jobs[index], error)
-        if error is not None:
+        if error is not None and jobs[index].is_needed:
             failures[index] = error
+        elif error is not None:
+            refused.add(f"{jobs[index].name}: a configuration for other sizes is left out: {error.splitlines()[-1]}")
         else:
             made[index] = result
-    notes = sorted({note for result in made.values() for note in result.notes})
+    notes = sorted(refused.union(*(result.notes for result in made.values())))
     done = [(jobs[index], made[index]) for index in sorted(made)]
     contents = collected(records, targets, done, with_ptx)
     return Precompiled(contents, [(jobs[index], failures[index]) for index in sorted(failures)], notes)
 
 
-def compiled(job: Job, finder: Finder) -> CompiledJob:
-    """Compile one specialisation, in a process that may look like the one that recorded it."""
+def found(job: Job, finder: Finder) -> tuple[Specialization, SpecializationRecord]:
+    """Return the specialisation of a job, and its record as a launch would write it now. Replaces the environment of
+    this process, which must be a separate one, by that of the recording."""
     record = job.record
     base = {name: text for name, text in knobs.environment_without(()).items() if name not in SETTINGS}
     knobs.replace_environment({**base, **record["environment"]})
@@ -106,7 +117,12 @@ def compiled(job: Job, finder: Finder) -> CompiledJob:
             f"{fn.__qualname__} has no parameter {', '.join(dict.fromkeys(unknown))}: record the program again"
         )
     specialization = specialization_from(record, fn, backend)
-    recorded = SpecializationRecord(specialization, backend, record["environment"])
+    return specialization, SpecializationRecord(specialization, backend, record["environment"])
+
+
+def compiled(job: Job, finder: Finder) -> CompiledJob:
+    """Compile one specialisation; the process must be a separate one."""
+    specialization, recorded = found(job, finder)
     kernel = specialization.compile_for(job.target)
     files = {recorded.key: bundled(kernel, job.with_ptx)}
     if without := unconditional(kernel.metadata):
@@ -114,7 +130,7 @@ def compiled(job: Job, finder: Finder) -> CompiledJob:
         unguarded = specialization.compile_for(job.target, **{**kernel.metadata.requested_options, **without})
         files[plain] = bundled(unguarded, job.with_ptx)
         files[recorded.key] = with_metadata(files[recorded.key], {PLAIN: plain})
-    return CompiledJob(recorded.key, recorded.source, files, recorded.parts(), changes(record, recorded))
+    return CompiledJob(recorded.key, recorded.source, files, recorded.parts(), changes(job.record, recorded))
 
 
 # of this process, and not of the one that was recorded: how it is used, and what is in the record if it matters
@@ -180,7 +196,7 @@ def collected(
     made: Sequence[tuple[Job, CompiledJob]],
     with_ptx: bool,
 ) -> Contents:
-    """The contents of a bundle, in an order that depends on nothing but themselves."""
+    """Return the contents of a bundle, in an order that depends only on the contents."""
     names = sorted({(job.record["kernel"], result.source) for job, result in made})
     indices = {name: index for index, name in enumerate(names)}
     entries: dict[tuple[int, str], Entry] = {}
@@ -198,9 +214,11 @@ def collected(
         for record in records
         if record["record"] == "tuning"
     ]
+    trees = [{**tree.to_json(), "source": sources.get(tree.kernel, tree.source)} for tree in fitted_trees(records)]
     blobs = {
         MANIFEST: json.dumps([rows[key] for key in sorted(rows)]).encode(),
         TUNINGS: json.dumps(sorted(tunings, key=json.dumps), sort_keys=True).encode(),
+        TREES: json.dumps(trees, sort_keys=True).encode(),
         **own_objects(),
     }
     return Contents(

@@ -32,7 +32,6 @@ from tilework.frontend.scopes import (
 )
 from tilework.language import core as tl
 from tilework.language.advice import foreign_call
-from tilework.language.constant_text import is_of_language
 from tilework.language.dependencies import array_library
 from tilework.language.function import (
     BoundConstexprFunction,
@@ -42,6 +41,7 @@ from tilework.language.function import (
     JITFunction,
     unwrap_nested,
 )
+from tilework.language.origins import is_of_language
 from tilework.language.parameters import signature_of
 from tilework.language.typing.python_names import check_arity, check_compile_time
 from tilework.process.triton_version import follows

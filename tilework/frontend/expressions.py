@@ -16,6 +16,7 @@ from tilework.frontend import FunctionGenerator, visits
 from tilework.frontend.kernel import FrontendOptions
 from tilework.frontend.scopes import as_constexpr, compile_time_function, describe, is_aggregate, is_storable, unwrap
 from tilework.language import core as tl
+from tilework.language.advice import MATMUL, POWER
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import is_one_pointer, is_plain_view
@@ -180,8 +181,8 @@ BINARY: dict[type[ast.operator], Binary] = {
 
 SEMANTIC_BINARY = {"lshift": "shl", "rshift": "shr", "and": "and_", "or": "or_", "xor": "xor_"}
 NOT_FOR_TENSORS = {
-    "pow": "`**` needs compile-time operands\nhelp: use tl.exp2/tl.exp/tl.log, or a product",
-    "matmul": "`@` is not an operator of the tile language\nhelp: use tl.dot(a, b)",
+    "pow": f"`**` needs compile-time operands\nhelp: {POWER}",
+    "matmul": f"`@` is not an operator of the tile language\nhelp: {MATMUL}",
 }
 
 UNARY: dict[type[ast.unaryop], tuple[str, str, Callable[[Any], Any]]] = {
@@ -252,7 +253,8 @@ def apply_operator(gen: FunctionGenerator, name: str, python: Callable[[Any, Any
             raise TypeError(NOT_FOR_TENSORS[name])
         for value in (left, right):
             if not isinstance(value, tl.tensor | tl.constexpr | int | float):
-                raise TypeError(f"unsupported operand for {name}: {describe(value) or value}")
+                shown = describe(value) or f"{value} (of type {type(value).__name__})"
+                raise TypeError(f"unsupported operand for {name}: {shown}")
         return getattr(gen.semantic, SEMANTIC_BINARY.get(name, name))(left, right)
     if is_aggregate(left) or is_aggregate(right):
         return apply_method(gen, name, left, right)
@@ -314,7 +316,7 @@ def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
 
 
 def compare(gen: FunctionGenerator, op: ast.cmpop, left: Any, right: Any) -> Any:
-    """One comparison of visited operands."""
+    """Compare two visited operands."""
     if isinstance(op, ast.Is | ast.IsNot):
         same = unwrap(left) is unwrap(right)
         return tl.constexpr(same if isinstance(op, ast.Is) else not same)

@@ -56,6 +56,7 @@ from tilework.ir.scf import (
     make_yield,
 )
 from tilework.language import core as tl
+from tilework.language.advice import dtype_meant
 from tilework.language.typing import triton_messages
 from tilework.language.typing.promotion import constant_dtype
 from tilework.language.typing.python_names import loop_index_type
@@ -139,7 +140,7 @@ class Carried:
                     f"Loop-carried variable {name} has initial type {describe_type(type)} but is re-assigned to"
                     f" {describe_type(new)} in loop! Please make sure that the type stays consistent."
                     f"{assigned_at(gen, self.body, name)}"
-                    f"\nhelp: start with the type it has at the end, or cast: `{name}.to(...)`"
+                    f"\nhelp: {about_start(name, type, new)}"
                 )
             handles += flatten(value)
         return handles
@@ -158,6 +159,14 @@ def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
         )
         body[0]._assigned = cached  # pyright: ignore[reportAttributeAccessIssue]
     return cached
+
+
+def about_start(name: str, type: Any, new: Any) -> str:
+    """What a variable should be before a loop that gives it another type."""
+    if isinstance(new, tl.block_type) and not isinstance(type, tl.block_type) and not new.scalar.is_ptr():
+        sizes = ", ".join(map(str, new.shape))
+        return f"start with a tile: `{name} = tl.zeros([{sizes}], tl.{dtype_meant(new.scalar.name)})`"
+    return f"start with the type it has at the end, or cast: `{name}.to(...)`"
 
 
 @visits(ast.For)
@@ -179,7 +188,7 @@ def visit_for(gen: FunctionGenerator, node: ast.For) -> None:
 
 
 def unroll(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
-    """One copy of the body per value."""
+    """Compile one copy of the body for each value."""
     assert isinstance(node.target, ast.Name)
     name = node.target.id
     inside = any(own_exits(node.body))

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilework.frontend.scopes import describe, unwrap
 from tilework.language import core as tl
+from tilework.language.advice import calling_form, dtype_meant
 from tilework.language.compile_time import RunTimeOnly
 from tilework.language.parameters import signature_of
 
@@ -58,7 +59,9 @@ def wrong_argument(callee: Any, args: Sequence[Any], kwargs: Mapping[str, Any], 
         return None
     name = getattr(callee, "__name__", "the call")
     if isinstance(error, AttributeError):
-        return f"{name}: {parameter} cannot be {kind_of(culprit)}\nhelp: {calling_form(callee, name)}"
+        dtype = dtype_meant(culprit)
+        advice = f"kernels name types as the language does: tl.{dtype}" if dtype else calling_form(callee, name)
+        return f"{name}: {parameter} cannot be {kind_of(culprit)}\nhelp: {advice}"
     if error.operation in ("__getitem__", "__iter__"):
         return f"{name}: {parameter} must be a list or a tuple, but is {describe(culprit)}\nhelp: put it in brackets"
     return f"{name}: {parameter} must be known at compile time, but is {describe(culprit)}\nhelp: {AT_COMPILE_TIME}"
@@ -104,13 +107,3 @@ def shortened(value: Any) -> str:
         return name
     text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >> 128 else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def calling_form(callee: Any, name: str) -> str:
-    """``it is called as full(shape, value, dtype)``."""
-    try:
-        parameters = signature_of(callee).parameters.values()
-    except (TypeError, ValueError):
-        return "check the call against the function's signature"
-    visible = [str(p.replace(annotation=p.empty)) for p in parameters if not p.name.startswith("_")]
-    return f"it is called as {name}({', '.join(visible)})"

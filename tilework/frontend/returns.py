@@ -104,7 +104,8 @@ def returns_in(tree: ast.AST) -> list[ast.Return]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Return)]
 
 
-def place(node: ast.Return) -> tuple[int, int]:
+def position_of(node: ast.Return) -> tuple[int, int]:
+    """Return the line and the column of a statement."""
     return node.lineno, node.col_offset
 
 
@@ -119,8 +120,8 @@ def insert_returns(gen: FunctionGenerator) -> Any:
     try:
         result = functools.reduce(functools.partial(common_type, types), types) if types else tl.constexpr_type(None)
         if gen.dead_returns:
-            dead_places = {place(dead.node) for dead in gen.dead_returns}
-            live = [node.value for node in returns_in(definition(gen)) if place(node) not in dead_places]
+            dead_positions = {position_of(dead.node) for dead in gen.dead_returns}
+            live = [node.value for node in returns_in(definition(gen)) if position_of(node) not in dead_positions]
             for dead in gen.dead_returns:
                 result = beside_dead(gen, result, dead, dead.node.value, live)
     except TypeError as error:

@@ -8,8 +8,8 @@ tile language, types, and `tl.constexpr` instances. Everything else is refused w
 A value is one of
 
     constexpr            known now: an int, a float, a string, a dtype, None, a function wrapped by the user
-    tensor, descriptor   known at run time, made of IR handles
-    tuple, aggregate     made of other values
+    tensor, descriptor   known at run time, with IR handles
+    tuple, aggregate     contains other values
     any Python object    a module, a jit function, a class: used, never stored in IR
 """
 
@@ -23,9 +23,10 @@ from typing import Any
 import tilework.language as language
 from tilework.errors import SourceMap
 from tilework.language import core as tl
-from tilework.language.constant_text import is_of_language
+from tilework.language.advice import counterpart
 from tilework.language.dependencies import COMPILE_TIME_MODULES
 from tilework.language.function import JITCallable, JITFunction
+from tilework.language.origins import is_of_language
 from tilework.language.typing.promotion import NUMBERS
 from tilework.language.typing.promotion import plain as unwrap
 from tilework.language.typing.python_names import describe_type, is_storable, make_tuple
@@ -34,7 +35,7 @@ from tilework.light_dataclass import light_dataclass
 NOT_CONSTEXPR = (
     "Cannot access global variable {name} from within @jit'ed function. Kernels can only access global variables that"
     " are instances of tl.constexpr: an annotation (`x: tl.constexpr = 42`) does not make one."
-    "\nhelp: write `{name} = tl.constexpr({value})`, or pass it as a tl.constexpr parameter"
+    "\nhelp: {advice}"
 )
 NOT_JIT = (
     "Cannot access global variable {name} from within @jit'ed function: it is a plain Python function."
@@ -76,8 +77,7 @@ class Scope:
                 return value
             if inspect.isfunction(value) or inspect.isbuiltin(value):
                 raise NameError(NOT_JIT.format(name=name))
-            text = repr(value)
-            raise NameError(NOT_CONSTEXPR.format(name=name, value=text if len(text) < 40 else "..."))
+            raise NameError(NOT_CONSTEXPR.format(name=name, advice=about_global(name, value)))
         try:
             return builtins[name]
         except KeyError:
@@ -95,12 +95,25 @@ class Scope:
         if hasattr(language, name):
             return f"\nhelp: did you mean `tl.{name}`?"
         if hasattr(python, name):
+            if (found := counterpart(name)) is not None:
+                return f"\nhelp: use {found}"
             return "\nhelp: it is one of Python's functions that kernels do not have"
         import difflib  # lazily: only mistakes need it
 
         known = [*self.locals, *(key for key in self.captured if not key.startswith("_")), *builtins]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
         return f"\nhelp: did you mean `{close[0]}`?" if close else ""
+
+
+def about_global(name: str, value: Any) -> str:
+    """How a kernel gets the value of a global that it may not read."""
+    if hasattr(value, "__array__") and getattr(value, "shape", ()) and not isinstance(value, type):
+        return "pass the array as an argument of the kernel"
+    text = repr(value)
+    if isinstance(value, type) or text.startswith("<"):  # no text of a program
+        return "pass its values as tl.constexpr parameters, or give each a global of its own, `X = tl.constexpr(...)`"
+    text = text if len(text) < 40 else "..."
+    return f"write `{name} = tl.constexpr({text})`, or pass it as a tl.constexpr parameter"
 
 
 def finished_index(name: str) -> str:

@@ -23,14 +23,14 @@ from tilework.frontend.scopes import (
 )
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
-from tilework.language.typing.indexing import NOT_AN_ARRAY, is_one_pointer
+from tilework.language.typing.indexing import NOT_AN_ARRAY, about_parts, is_one_pointer
 from tilework.language.typing.python_names import check_assigned, kept_items, names_constexpr
 from tilework.process.triton_version import follows
 
 
 @visits(ast.Pass)
 def visit_pass(gen: FunctionGenerator, node: ast.Pass) -> None:
-    """Nothing."""
+    """Compile `pass` to nothing."""
 
 
 @visits(ast.Expr)
@@ -98,7 +98,7 @@ def assign_part(gen: FunctionGenerator, target: ast.Subscript, value: Any) -> No
         raise gen.unsupported(target, f"assignment to {ast.unparse(target)} is not supported: {NOT_AN_ARRAY}")
     gen.beyond_triton(target, refusal)
     if not isinstance(owner, tl.tensor) or not owner.type.is_block():
-        raise gen.unsupported(target, f"{refusal}\nhelp: only parts of blocks can, which makes a new block")
+        raise gen.unsupported(target, f"{refusal}\nhelp: {about_parts(owner)}")
     assign(gen, target.value, gen.semantic.with_subscript(owner, gen.visit(target.slice), value))
 
 

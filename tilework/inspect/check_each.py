@@ -40,7 +40,7 @@ from tilework.ir.create import clone_op
 from tilework.ir.enums import InputPrecision
 from tilework.ir.functions import functions, is_private, symbol_of
 from tilework.ir.tt.function_ops import function_type_of
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.ir.types import (
     PointerType,
     TensorDescType,
@@ -486,7 +486,7 @@ def array_difference(
 def generate_inputs(
     function: tt.FuncOp, rng: np.random.Generator, attempt: int, given: Mapping[str, Any] | None = None
 ) -> Inputs | str:
-    """Arguments for `function`, larger with each attempt; or why none can be made."""
+    """Return arguments for `function`, larger with each attempt, or the reason why none can be generated."""
     given = given or {}
     size = FIRST_SIZE << attempt
     parameters = list(function.regions[0].blocks[0].args)

@@ -188,7 +188,7 @@ def resources_of(log: str) -> dict[str, int]:
 
 
 def limits_of(ttgir: str, registers: int | None, shared: int | None) -> dict[str, Any]:
-    """Occupancy, and the cost of each innermost loop (or of a kernel without loops), from finished TTGIR."""
+    """Return the occupancy, and the cost of each innermost loop (or of a kernel without loops), from finished TTGIR."""
     module = parse_module(ttgir)
     kernel = next(op for op in functions(module) if type(op) is tt.FuncOp and has_body(op) and not is_private(op))
     rates = find_target(kernel).rates
@@ -202,7 +202,7 @@ def limits_of(ttgir: str, registers: int | None, shared: int | None) -> dict[str
         cost = concurrent_cost([one for one in costs if one is not None])
         if cost.bound:
             codes.append({**described(cost, held.blocks), "peak": peak(cost, rates).removeprefix(", ")})
-            codes[-1]["place"] = source_positions(group[0].location)[:1]
+            codes[-1]["location"] = source_positions(group[0].location)[:1]
             codes[-1]["what"] = "kernel" if type(group[0]) is tt.FuncOp else "loop"
     return {
         "blocks": held.blocks,

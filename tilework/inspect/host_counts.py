@@ -1,4 +1,4 @@
-"""What a kernel does on the CPU, line by line, and how long a launch takes at least. No machine code runs for it.
+"""Counts of the work of a kernel on the CPU, by line, and the minimum time of a launch, without running machine code.
 
     counts = host_counts(request, made)             a dictionary for a page, as `count` of `replay.py` makes for GPUs
     host_limits(request, made, counts, measures=False)
@@ -7,7 +7,7 @@ The evaluator runs the optimised TTIR of the first programs of a launch: bytes t
 are on, operations on floats, and from these an estimate of vector instructions, an element of the tile in each lane of
 a register. Addresses, masks and integers count nothing: most of them are not computed element by element. The assembly
 says how many instructions a line has, how many of them work on vectors, of which width, and which of them move
-something to the stack or back (spills). Caches, cycles and branches are counted by nobody here.
+something to the stack or back (spills). Caches, cycles and branches are not counted.
 
 A launch takes at least as long as its bytes need at the bandwidth of a copy, and its operations at the rate of a matrix
 multiplication, both measured on this machine (`profiler/limits.py`). The estimate lets each vector instruction take as
@@ -294,7 +294,7 @@ def host_limits(request: Request, made: Compilation, counts: Mapping[str, Any], 
     if limits.disturbed:
         text += f" {limits.disturbed[:1].upper()}{limits.disturbed[1:]} while the machine was measured."
     cycles = {name: 1e6 * value for name, value in seconds.items()}
-    code = {"limit": limit, "bound": 1e6 * bound, "estimate": 1e6 * guess, "cycles": cycles, "place": []}
+    code = {"limit": limit, "bound": 1e6 * bound, "estimate": 1e6 * guess, "cycles": cycles, "location": []}
     return {"codes": [{**code, "what": "launch", "title": "Microseconds of the launch, at least", "text": text}]}
 
 

@@ -217,7 +217,7 @@ def located_sass(text: str) -> list[Located]:
 
 
 def trimmed(lines: list[Located]) -> list[Located]:
-    """Without empty lines at the end."""
+    """Remove empty lines at the end, and return the list."""
     while lines and not lines[-1][0].strip():
         lines.pop()
     return lines
@@ -305,13 +305,13 @@ class Tables:
         ]
 
     def data(self) -> dict[str, Any]:
-        """For the page: strings, locations as lists of [file, line], rows as strings and locations side by side."""
+        """Return the tables for the page: strings, locations as lists of [file, line], and two lists for the rows."""
         rows = list(self.row_ids)
         return {
             "strings": list(self.strings),
-            "places": [[list(line) for line in lines] for lines in self.locations],
+            "locations": [[list(line) for line in lines] for lines in self.locations],
             "rowStrings": [text for text, _ in rows],
-            "rowPlaces": [locations for _, locations in rows],
+            "rowLocations": [locations for _, locations in rows],
         }
 
 

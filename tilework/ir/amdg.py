@@ -50,7 +50,8 @@ from tilework.ir.fields import (
     var_operand_def,
 )
 from tilework.ir.tt.memory_ops import cache_prop, evict_prop, loaded_type, mask_type, verify_mask
-from tilework.ir.ttg.shared_memory_ops import MEMDESC, TOKEN, copied_mask_type, require_mutable, verify_copy
+from tilework.ir.ttg.memory_types import MEMDESC, TOKEN
+from tilework.ir.ttg.shared_memory_ops import copied_mask_type, require_mutable, verify_copy
 from tilework.ir.types import (
     array_values,
     bf16,
@@ -80,7 +81,7 @@ def offsets_type(value: Attribute) -> Attribute:
     return with_element(value, i32)
 
 
-PLACES = {"ptr": (base_type, "result"), "offsets": (offsets_type, "result"), "mask": (mask_type, "result")}
+ADDRESSING = {"ptr": (base_type, "result"), "offsets": (offsets_type, "result"), "mask": (mask_type, "result")}
 
 
 def verify_access(op: Operation, ptr: SSAValue, offsets: SSAValue, mask: SSAValue | None, value: Attribute) -> None:
@@ -106,7 +107,7 @@ class BufferLoadOp(Op):
     contiguity = default_prop(RUN_PROPERTY, 1)
     result = result_def(TENSOR)
     form = "$ptr[$offsets](?, $mask)(?, $other)(? cacheModifier = $cache)(? stride = $stride) {} : type($result)"
-    infer = {**PLACES, "other": "result"}
+    infer = {**ADDRESSING, "other": "result"}
     traits = traits_def(MemoryReadEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -127,7 +128,7 @@ class BufferStoreOp(Op):
     mask = opt_operand_def(BOOL_LIKE)
     contiguity = default_prop(RUN_PROPERTY, 1)
     form = "$value, $ptr[$offsets](?, $mask)(? cacheModifier = $cache)(? stride = $stride) {} : type($value)"
-    infer = {name: (rule, "value") for name, (rule, _) in PLACES.items()}
+    infer = {name: (rule, "value") for name, (rule, _) in ADDRESSING.items()}
     traits = traits_def(MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -149,7 +150,7 @@ class BufferAtomicRMWOp(Op):
     mask = opt_operand_def(BOOL_LIKE)
     result = result_def(TENSOR)
     form = "$atomic_rmw_op, $sem, $scope, $value, $ptr[$offsets](?, $mask)(? stride = $stride) {} : type($result)"
-    infer = {**PLACES, "value": "result"}
+    infer = {**ADDRESSING, "value": "result"}
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -170,7 +171,7 @@ class BufferAtomicCASOp(Op):
     scope = prop_def(enum_property(MemSyncScope))
     result = result_def(TENSOR)
     form = "$sem, $scope, $cmp, $val, $ptr[$offsets](? stride = $stride) {} : type($result)"
-    infer = {"ptr": PLACES["ptr"], "offsets": PLACES["offsets"], "cmp": "result", "val": "result"}
+    infer = {"ptr": ADDRESSING["ptr"], "offsets": ADDRESSING["offsets"], "cmp": "result", "val": "result"}
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect(), TensorSize())
 
     def verify_(self) -> None:
@@ -271,10 +272,10 @@ class ExtractSliceOp(Op):
             raise VerifyException("Lane and warp dim basis must match between source and destination layout.")
         held = {large.vector(image) for image in large.images("register")}
         for image in small.images("register"):
-            place = tuple(at + offset for at, offset in zip(small.vector(image), offsets, strict=True))
-            if place not in held:
+            index = tuple(at + offset for at, offset in zip(small.vector(image), offsets, strict=True))
+            if index not in held:
                 raise VerifyException(
-                    f"No source register holds the element for destination index [{', '.join(map(str, place))}]"
+                    f"No source register holds the element for destination index [{', '.join(map(str, index))}]"
                 )
 
 
@@ -489,6 +490,24 @@ class SchedBarrierOp(Op):
     name = "rocdl.sched.barrier"
     mask = prop_def(I32_PROPERTY)
     form = "$mask {}"
+
+
+class SchedGroupBarrierOp(Op):
+    """The order that the scheduler gives the instructions around it: ``rocdl.sched.group.barrier 8, 1, 0`` puts the
+    next one of a kind (8: of the matrix unit, 4: scalar) here, in the sequence of all such ops with this `groupId`."""
+
+    name = "rocdl.sched.group.barrier"
+    mask = prop_def(I32_PROPERTY)
+    size = prop_def(I32_PROPERTY)
+    groupId = prop_def(I32_PROPERTY)
+    form = "$mask, $size, $groupId {}"
+
+
+class WaveBarrierOp(Op):
+    """A barrier of all waves that orders no memory: ``rocdl.s.barrier``."""
+
+    name = "rocdl.s.barrier"
+    form = "{}"
 
 
 class WorkitemIdXOp(Op):

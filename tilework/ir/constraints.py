@@ -33,6 +33,7 @@ from tilework.ir.types import (
     is_pointer,
     is_tensor,
     pointer_type,
+    read_block,
     shape_of,
     tensordesc_type,
 )
@@ -61,7 +62,7 @@ class Kind(Generic[KindT]):
 
 
 def exactly(text: str, type: Attribute) -> Kind[Attribute]:
-    """No type but `type`."""
+    """Return the kind that only `type` matches."""
     return Kind(text, lambda other: other == type, only=type)
 
 
@@ -110,8 +111,8 @@ def read_pointer(parser: "Parser") -> Attribute:
 
 
 def read_descriptor(parser: "Parser") -> Attribute:
-    """``<tensor<64x64xf16>>``."""
-    return tensordesc_type(TensorDescType.parse_parameters(parser)[0])
+    """``<tensor<64x64xf16>>``, or ``<64x64xf16>``."""
+    return tensordesc_type(read_block(parser))
 
 
 POINTER = Kind("a pointer", is_pointer, bare=read_pointer)
@@ -255,7 +256,7 @@ class SameType(OpTrait):
 
 
 def require_equal(op: Operation, what: str, facts: Iterable[object]) -> None:
-    """All `facts` are equal, or the message names the distinct ones in order."""
+    """Check that all `facts` are equal; the message names the distinct ones in order."""
     distinct = list(dict.fromkeys(facts))
     if len(distinct) > 1:
         names = ", ".join(str(fact) for fact in distinct)
@@ -263,7 +264,7 @@ def require_equal(op: Operation, what: str, facts: Iterable[object]) -> None:
 
 
 def verify_returns(op: Operation, elements: Sequence[Attribute], terminator: type[Operation]) -> None:
-    """Each block of the region returns `elements` through `terminator`, or branches on."""
+    """Check that each block of the region returns `elements` through `terminator`, or branches on."""
     for last in (block.last_op for block in op.regions[0].blocks):
         if last is None or not (last.successors or isinstance(last, terminator)):
             other = "nothing" if last is None else last.name

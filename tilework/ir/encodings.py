@@ -98,7 +98,8 @@ def modernize_shared(fields: Fields) -> str:
 
 def modernize_nvmma(fields: Fields) -> str:
     fields.setdefault("transposed", False)
-    fields.setdefault("elementBitWidth", 0)
+    if fields.get("elementBitWidth") == 0:
+        raise LayoutError("elementBitWidth must be non-zero")
     if "CTAsPerCGA" in fields:
         fields.setdefault("rank", len(fields["CTAsPerCGA"]))
     return "nvmma_shared"

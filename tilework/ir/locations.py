@@ -1,4 +1,4 @@
-"""Source locations, interned: one object per file position, name and call.
+"""Source locations; the most recent are cached: one object per file position, name and call.
 
     >>> str(name_loc("x", file_loc("k.py", 3, 8)))
     'loc("x"("k.py":3:8))'
@@ -18,7 +18,7 @@ exists; a position at which no part of an expression starts is returned as it is
 import ast
 import linecache
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -35,7 +35,7 @@ from xdsl.ir import Attribute
 
 from tilework.errors import LIBRARY, POSITIONS
 from tilework.ir.create import create_attr
-from tilework.ir.types import string_attr
+from tilework.ir.types import RECENT, string_attr
 
 Position = tuple[int, int]
 KNOWN: dict[
@@ -76,22 +76,23 @@ def starts(source: str) -> Mapping[Position, Position]:
 
 
 unknown: LocationAttr = UNKNOWN_LOC
+recent = lru_cache(maxsize=RECENT)
 
 
-interned_int = cache(IntAttr)
+interned_int = recent(IntAttr)
 
 
 def new_loc(file: str, line: int, col: int) -> FileLineColLoc:
     return create_attr(FileLineColLoc, filename=string_attr(file), line=interned_int(line), column=interned_int(col))
 
 
-@cache
+@recent
 def read_loc(file: str, line: int, col: int) -> FileLineColLoc:
     """``loc("file":line:col)`` of a text, which does not say where the expression starts."""
     return new_loc(file, line, col)
 
 
-@cache
+@recent
 def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
     """``loc("file":line:col)``."""
     loc = new_loc(file, line, col)
@@ -99,7 +100,7 @@ def file_loc(file: str, line: int, col: int) -> FileLineColLoc:
     return loc
 
 
-@cache
+@recent
 def expression_loc(file: str, line: int, col: int, name: str | None, start: tuple[int, int]) -> LocationAttr:
     """``loc("file":line:col)`` of an expression that starts at the line and column `start`, under the name of a value
     if there is one; its parts are quicker to look up than a location."""
@@ -108,13 +109,13 @@ def expression_loc(file: str, line: int, col: int, name: str | None, start: tupl
     return loc if name is None else create_attr(NameLoc, desc=string_attr(name), location=loc)
 
 
-@cache
+@recent
 def name_loc(name: str, loc: LocationAttr) -> NameLoc:
     """``loc("name"(loc))``: the value called `name` in the source."""
     return create_attr(NameLoc, desc=string_attr(name), location=loc)
 
 
-@cache
+@recent
 def callsite_loc(callee: LocationAttr, caller: LocationAttr) -> CallSiteLoc:
     """``loc(callsite(callee at caller))``: an op of `callee` inlined where `caller` calls it."""
     return create_attr(CallSiteLoc, callee=callee, caller=caller)

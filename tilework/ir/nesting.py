@@ -13,6 +13,44 @@ def ops_around(op: Operation) -> Iterator[Operation]:
         op = parent
 
 
+class OpOrder:
+    """The order of ops in their blocks: each block is numbered once, and ops that are inserted later get numbers in the
+    gaps. Ops must not be moved while an `OpOrder` is in use."""
+
+    GAP, STEP = 1 << 40, 1 << 20  # STEP: many ops may be inserted in front of one
+
+    def __init__(self) -> None:
+        self.numbers: dict[Operation, int] = {}
+
+    def is_before(self, first: Operation, second: Operation) -> bool:
+        """Return True if `first` precedes `second` in their block."""
+        return self.number(first) < self.number(second)
+
+    def number(self, op: Operation) -> int:
+        numbers = self.numbers
+        if (known := numbers.get(op)) is not None:
+            return known
+        low, unnumbered = op.prev_op, [op]
+        while low is not None and low not in numbers:
+            unnumbered.append(low)
+            low = low.prev_op
+        unnumbered.reverse()
+        high = op.next_op
+        while high is not None and high not in numbers:
+            unnumbered.append(high)
+            high = high.next_op
+        start = 0 if low is None else numbers[low]
+        step = self.GAP
+        if high is not None:
+            step = min((numbers[high] - start) // (len(unnumbered) + 1), self.STEP)
+        if not step:
+            assert op.parent is not None, "ops of a block have an order"
+            start, step, unnumbered = 0, self.GAP, op.parent.ops
+        for position, each in enumerate(unnumbered, 1):
+            numbers[each] = start + position * step
+        return numbers[op]
+
+
 def is_inside(op: Operation, outer: Operation) -> bool:
     """Return True if `op` is `outer` or inside of it."""
     return op is outer or any(around is outer for around in ops_around(op))

@@ -247,6 +247,21 @@ def parse_module(
         raise IRSyntaxError(message, text, parser.pos if parser else 0, filename) from error
 
 
+# How the names of Triton's operations begin that tilework does not have, and what they are for.
+MISSING = {
+    **dict.fromkeys(("amdg.async_tdm_", "amdg.tdm_"), "the tensor data mover (TDM) of gfx1250"),
+    **dict.fromkeys(
+        ("amdg.arrive_barrier", "amdg.async_copy_mbarrier_arrive", "amdg.init_barrier", "amdg.read_barrier_phase",
+         "amdg.wait_barrier"), "barriers in shared memory of gfx1250",
+    ),
+    "amdg.cluster_barrier_": "clusters of gfx1250",
+    **dict.fromkeys(("ttng.tc_gen5_", "ttng.tmem_"), "tensor memory and tcgen05 of sm_100"),
+    "ttng.clc_": "cluster launch control of sm_100",
+    "ttng.cluster_barrier": "a barrier of a cluster as one operation (Triton 3.8)",
+    "ttng.packed_arith": "arithmetic on pairs of numbers, of sm_100",
+    **dict.fromkeys(("ttg.local_atomic_scatter_rmw", "ttng.async_shared_store"), "Gluon, of Triton 3.8"),
+    "nvws.": "the dialect of partitions before they are lowered",
+}  # fmt: skip
 VERBATIM = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[(\[{)\]}\n]')
 
 
@@ -344,7 +359,7 @@ class IRParser(FastParser):
         return value
 
     def _alias_error(self, message: str, name: str) -> NoReturn:
-        """At the use of the alias: the token before the current one."""
+        """Raise an error at the use of the alias, the token before the current one."""
         self.raise_error(message, max(self.source.rfind(name, 0, self.pos), 0))
 
     def _parse_extended_type_or_attribute(self, attr_or_dialect_name: str, is_type: bool) -> Any:
@@ -518,6 +533,9 @@ class IRParser(FastParser):
             if spelling is not None and (op_type := self.ctx.get_optional_op(spelling, dialect_stack=stack)):
                 return op_type
         position = max(self.source.rfind(name, 0, self.pos), 0)
+        feature = next((feature for start, feature in MISSING.items() if name.startswith(start)), None)
+        if feature is not None:
+            self.raise_error(f"{feature} cannot be compiled: there is no operation '{name}'", position)
         self.raise_error(f"there is no operation '{name}'", position)
 
     # Values and regions

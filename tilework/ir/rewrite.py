@@ -8,7 +8,7 @@
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from tilework.ir import arith
 from tilework.ir.create import create_op, erase_op, replace_all_uses
 from tilework.ir.effects import TERMINATORS, writes
-from tilework.ir.types import element_type, int_attr, is_float
+from tilework.ir.types import RECENT, bit_width, element_type, int_attr, is_float
 
 
 def recreate(
@@ -115,7 +115,7 @@ def replace_uses(old: SSAValue, new: SSAValue, where: Callable[[Operation], bool
 
 
 def is_dead(op: Operation) -> bool:
-    """Nothing would change without `op`."""
+    """Return True if `op` has no used results and no effects."""
     for result in op.results:
         if result.first_use is not None:
             return False
@@ -135,7 +135,15 @@ def splat_attr(value: int | float, type: Attribute) -> Attribute:
     return int_constant(int(value), type)
 
 
-@cache
+def constant_bits(value: int | float, type: Attribute) -> bytes | int:
+    """Return the stored form of one element of ``splat_attr(value, type)`` without making the attribute."""
+    element = element_type(type)
+    if is_float(element):
+        return element.pack((value,))  # pyright: ignore[reportAttributeAccessIssue]
+    return int(value) % (1 << bit_width(element))
+
+
+@lru_cache(maxsize=RECENT)
 def float_constant(bits: bytes, type: Attribute) -> Attribute:
     """The float with the given double-precision bits, rounded to the element of `type`."""
     (value,) = struct.unpack("<d", bits)
@@ -144,7 +152,7 @@ def float_constant(bits: bytes, type: Attribute) -> Attribute:
     return FloatAttr(value, type)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
-@cache
+@lru_cache(maxsize=RECENT)
 def int_constant(value: int, type: Attribute) -> Attribute:
     """The integer modulo the width of the element of `type`."""
     if isinstance(type, TensorType):

@@ -1,6 +1,6 @@
 """The `ttc` dialect: tiles as loop nests over buffers, the last stage before machine code on the CPU.
 
-A tile is no value here. Its elements are computed by a *nest*, which runs a scalar body once per index, or they lie in
+A tile is not a value here. Its elements are computed by a *nest*, which runs a scalar body once per index, or stored in
 a *buffer*, row-major, in the scratch memory of the program:
 
     %b = ttc.alloc : !ttc.buf<64x128xf32>
@@ -181,7 +181,7 @@ class NestOp(Op):
 
 
 def require_indices(op: Operation, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
-    """One index per dimension of the buffer, or one in all, counted row by row."""
+    """Check that there is one index per dimension of the buffer, or a single row-major index."""
     rank = len(buffer_of(buffer).shape)
     if len(indices) != rank and (len(indices) != 1 or rank == 0):
         raise VerifyException(f"{op.name} of {buffer.type} has {len(indices)} indices")
@@ -260,7 +260,7 @@ class ReduceOp(Op):
                 raise VerifyException(f"ttc.reduce of {source.type} into {accumulator.type}")
             require_indices(self, accumulator, self.indices)
         if not isinstance(nest := self.parent_op(), NestOp):
-            raise VerifyException("ttc.reduce must stand in the body of ttc.nest")
+            raise VerifyException("ttc.reduce must be in the body of ttc.nest")
         if reduced_axis(self) is None:
             raise VerifyException(f"ttc.reduce must leave out one index of the nest over {array_values(nest.shape)}")
 

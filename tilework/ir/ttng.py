@@ -20,9 +20,12 @@ memory go through one:
     ttng.async_tma_store_wait {pendings = 0 : i32}
 """
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -61,8 +64,20 @@ from tilework.ir.fields import (
 from tilework.ir.module_facts import num_ctas
 from tilework.ir.tt.memory_ops import block_type, cache_prop, evict_prop, is_block, verify_contents, verify_rows
 from tilework.ir.tt.reduce_ops import verify_dot_shapes
-from tilework.ir.ttg.shared_memory_ops import BARRIER, MEMDESC, MemDescType, is_memdesc, require_mutable
-from tilework.ir.types import bit_width, element_type, f32, i1, i32, int_attr, is_float, shape_of, tensor_type
+from tilework.ir.ttg.memory_types import BARRIER, MEMDESC, MemDescType, is_memdesc
+from tilework.ir.ttg.shared_memory_ops import require_mutable
+from tilework.ir.types import (
+    bit_width,
+    element_type,
+    f32,
+    i1,
+    i32,
+    int_attr,
+    is_float,
+    read_block,
+    shape_of,
+    tensor_type,
+)
 from tilework.layouts.encodings import DotOperand, NvidiaMma, NvmmaShared, SharedLinear
 
 
@@ -187,7 +202,7 @@ class PingPongSignalOp(Op):
 
 
 class ClusterArriveOp(OfCluster):
-    """This thread has come to the barrier of the cluster: ``ttng.cluster_arrive {relaxed = false}``."""
+    """Signal that this thread has reached the barrier of the cluster: ``ttng.cluster_arrive {relaxed = false}``."""
 
     name = "ttng.cluster_arrive"
     relaxed = prop_def(I1_PROPERTY)
@@ -273,6 +288,10 @@ class TensorDescIm2ColType(ParametrizedAttribute, TypeAttribute):
     name = "ttng.tensordesc_im2col"
     block: Attribute
 
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        return (read_block(parser),)
+
     def verify(self) -> None:
         if not isinstance(self.block, TensorType):
             raise VerifyException(f"a tensor descriptor is of a ranked tensor, not of {self.block}")
@@ -304,7 +323,8 @@ def verify_block(op: Operation, descriptor: Attribute, coordinates: int, memory:
 
 
 def verify_window(descriptor: Attribute, coordinates: int, offsets: int) -> None:
-    """Only copies by an im2col descriptor have offsets: one for each dimension but the images and the channels."""
+    """Check the offsets of a copy: only im2col descriptors have them, one for each dimension except images and
+    channels."""
     if not isinstance(descriptor, TensorDescIm2ColType):
         if offsets:
             raise VerifyException("TILED mode does not support offsets")

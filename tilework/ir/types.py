@@ -1,7 +1,8 @@
 """Types and attributes, interned: equal arguments give the same object.
 
 Building an attribute in xDSL verifies it (about 13 us); a compile builds the same few hundred times. Every type
-and constant of the compiler is therefore made by the cached functions here:
+and constant of the compiler is therefore made by the cached functions here; of numbers and strings, the most recent
+ones are cached:
 
     >>> str(tensor_type((128,), pointer_type(f32)))
     'tensor<128x!tt.ptr<f32>>'
@@ -13,7 +14,7 @@ cost no more than an attribute look-up.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -47,6 +48,7 @@ Tensor: TypeAlias = TensorType[Attribute]
 
 NO_ENCODING = NoneAttr()
 GLOBAL_ADDRESS_SPACE = 1
+RECENT = 1 << 14  # cached names, numbers and locations: each kernel has others, and a process may compile thousands
 
 
 def cached_hash(self: ParametrizedAttribute) -> int:
@@ -89,6 +91,16 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
                 printer.print_string(f", {space}")
 
 
+def read_block(parser: "AttrParser") -> Attribute:
+    """The block of a descriptor, ``<tensor<64x64xf16, #shared>>``; Triton 3.8 writes ``<64x64xf16, #shared>``."""
+    with parser.in_angle_brackets():
+        if (block := parser.parse_optional_type()) is not None:
+            return block
+        shape, element = parser.parse_ranked_shape()
+        encoding = parser.parse_attribute() if parser.parse_optional_punctuation(",") else NO_ENCODING
+        return tensor_type(tuple(shape), element, encoding)
+
+
 @irdl_attr_definition
 class TensorDescType(ParametrizedAttribute, TypeAttribute):
     """A view of a global array that is read and written in blocks: ``!tt.tensordesc<tensor<64x64xf16>>``."""
@@ -96,6 +108,10 @@ class TensorDescType(ParametrizedAttribute, TypeAttribute):
     name = "tt.tensordesc"
     block: Attribute
     __hash__ = cached_hash
+
+    @classmethod
+    def parse_parameters(cls, parser: "AttrParser") -> Sequence[Attribute]:
+        return (read_block(parser),)
 
     def verify(self) -> None:
         if not isinstance(self.block, TensorType):
@@ -137,7 +153,7 @@ def tensordesc_type(block: Attribute) -> TensorDescType:
     return TensorDescType(block)
 
 
-@cache
+@lru_cache(maxsize=RECENT)
 def int_attr(value: int, type: Attribute) -> IntegerAttr:
     """``value : type``; the value is taken modulo the width, as MLIR prints it (signed; `true`/`false` for i1)."""
     if isinstance(type, IntegerType):
@@ -163,7 +179,7 @@ def array_values(array: Attribute) -> tuple[int, ...]:
     return tuple(int(value) for value in array.iter_values())  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@cache
+@lru_cache(maxsize=RECENT)
 def string_attr(text: str) -> StringAttr:
     """``"text"``."""
     return StringAttr(text)

@@ -34,7 +34,7 @@ from tilework.ir.constraints import names
 from tilework.ir.encodings import EncodingAttr, encoding_of
 from tilework.ir.module_facts import find_num_warps, num_ctas, threads_per_warp
 from tilework.ir.tt.function_ops import CallOp
-from tilework.ir.ttg.shared_memory_ops import MemDescType
+from tilework.ir.ttg.memory_types import MemDescType
 from tilework.ir.types import bit_width, element_type, i1, is_float, is_integer, shape_of, with_element
 from tilework.layouts.encodings import Distributed, Shared
 from tilework.layouts.to_linear import machine_of
@@ -186,7 +186,7 @@ CASTS: dict[type[Operation], tuple[Kind, Kind, int]] = {  # from, to, and the si
     arith.IndexCastOp: (is_int_or_index, is_int_or_index, 0),
 }
 LOCAL = ("arith.", "math.", "tt.", "ttg.", "ttng.")
-SOUND: dict[tuple[int, ...], list[object]] = {}  # what ops without problems are made of, by the identities of it
+SOUND: dict[tuple[int, ...], list[object]] = {}  # the parts of ops without problems, by the identities of these parts
 MOST_SOUND = 50_000
 
 

@@ -1,11 +1,11 @@
-"""Every environment variable that tilework reads (nothing else looks at them), in groups: `runtime`, `compilation`,
-`cache` ...
+"""The settings of tilework, in groups such as `runtime`, `compilation` and `cache`. Every environment variable is read
+here and nowhere else.
 
-A knob has the value set in Python, else the one in the environment, else its default. Setting one also writes the
-environment, so that child processes agree (`propagate_env = False` stops that); `del group.knob`, or assigning `env`,
-forgets the Python value.
+The value of a knob is the one set in Python, otherwise the one in the environment, otherwise the default. Setting a
+knob also writes the environment, so that child processes use the same value (`propagate_env = False` prevents that).
+`del group.knob`, or assigning `env`, removes the value set in Python.
 
-Reading a knob costs a microsecond, because the environment may have changed. Those that every launch needs
+Reading a knob takes a microsecond, because the environment may have changed. Knobs that every launch needs
 (`READ_ONCE`: `runtime.debug`, `language.triton_version` ...) are read once, at import, and are plain attributes:
 setting one does not write the environment. `refresh_knobs()` reads them again.
 
@@ -42,7 +42,7 @@ env = Env()
 
 
 def getenv(key: str, default: str | None = None) -> str | None:
-    """A variable without a knob; None or `default` when it is not set."""
+    """Return the value of a variable without a knob; `default` when it is not set."""
     return os.environ.get(key, default)
 
 
@@ -52,7 +52,7 @@ def is_on(key: str) -> bool:
 
 
 def environment_without(keys: Iterable[str]) -> dict[str, str]:
-    """The environment for another process that shall not see some variables."""
+    """Return the environment for another process, without some variables."""
     return {key: text for key, text in os.environ.items() if key not in keys}
 
 
@@ -70,7 +70,7 @@ def setenv(key: str, value: str | None) -> None:
 
 
 def toenv(val: Any) -> str | None:
-    """The text for the environment: True is "1", a tool its path; None and classes have none."""
+    """Return the value of a variable for a knob's value: True is "1", a tool its path; None and classes have none."""
     if isinstance(val, bool):
         return "1" if val else "0"
     return None if val is None or isinstance(val, type) else str(getattr(val, "path", val))
@@ -214,6 +214,19 @@ class env_size(env_int):
         return int(digits) * factor
 
 
+class env_seconds(env_base[float]):
+    """A number of seconds above 0."""
+
+    def transform(self, text: str) -> float:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            raise RuntimeError(f"Unable to use {self.key}={text}: expected seconds, for example 0.2 or 5")
+        return seconds
+
+
 class env_opt_str(env_base[str | None]):
     """A text, None when unset or empty."""
 
@@ -286,7 +299,7 @@ class base_knobs:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read those again that are read once."""
+        """Read the knobs of `READ_ONCE` again."""
         for name, knob in self.READ_ONCE.items():
             setattr(self, name, knob.get())
 
@@ -297,7 +310,7 @@ class base_knobs:
 
     @property
     def variables(self) -> list[str]:
-        """The names of all variables of the group."""
+        """Return the names of all variables of the group."""
         return [knob.key for knob in (*self.knob_descriptors.values(), *self.READ_ONCE.values())]
 
     @property
@@ -306,7 +319,7 @@ class base_knobs:
         return {name: knob.current(self) for name, knob in self.knob_descriptors.items()}
 
     def copy(self) -> Self:
-        """A group with the same values that can be changed alone."""
+        """Return a copy of the group, which can be changed independently."""
         other = type(self)()
         for name, value in vars(self).items():
             other.__dict__[name] = value.copy() if isinstance(value, HookChain) else value
@@ -321,7 +334,7 @@ class base_knobs:
 
     @contextmanager
     def scope(self) -> Generator[Self, None, None]:
-        """On exit the group, its hooks and its variables are what they were."""
+        """Restore the group, its hooks and its variables on exit from the block."""
         values = dict(vars(self))
         calls = {name: list(value.calls) for name, value in values.items() if isinstance(value, HookChain)}
         texts = {key: os.environ.get(key) for key in self.variables}
@@ -406,7 +419,7 @@ class build_knobs(base_knobs):
 
 
 class redis_knobs(base_knobs):
-    """The address of the remote cache."""
+    """The address of the shared cache, in Triton's variables; `cache.url` says more."""
 
     key_format = env_str("TRITON_REDIS_KEY_FORMAT", "triton:{key}:{filename}")
     host = env_str("TRITON_REDIS_HOST", "localhost")
@@ -414,7 +427,7 @@ class redis_knobs(base_knobs):
 
 
 class cache_knobs(base_knobs):
-    """The folder of compiled kernels, the cache classes, and the limit of its size."""
+    """The folder of compiled kernels, its largest size, the cache classes, and the cache that machines share."""
 
     home_dir = env_str_callable_default("TRITON_HOME", lambda: os.path.expanduser("~/"))
     dump_dir = env_home_dir("TRITON_DUMP_DIR", "dump")
@@ -423,6 +436,14 @@ class cache_knobs(base_knobs):
     manager_class = env_class("TRITON_CACHE_MANAGER", "CacheManager")
     remote_manager_class = env_class("TRITON_REMOTE_CACHE_BACKEND", "RemoteCacheBackend")
     max_size = env_size("TILEWORK_CACHE_MAX_SIZE", 4 << 30)
+    exact_locations = env_bool("TILEWORK_EXACT_LOCATIONS")
+    compile_wait = env_int("TILEWORK_COMPILE_WAIT", 300)
+    url = env_opt_str("TILEWORK_CACHE_URL")  # docs/shared-cache.md
+    key = env_opt_str("TILEWORK_CACHE_KEY")
+    key_file = env_opt_str("TILEWORK_CACHE_KEY_FILE")
+    trust_server = env_bool("TILEWORK_CACHE_TRUST_SERVER")
+    connect_timeout = env_seconds("TILEWORK_CACHE_CONNECT_TIMEOUT", 0.2)
+    timeout = env_seconds("TILEWORK_CACHE_TIMEOUT", 2.0)
 
     def get_triton_dir(self, folder: str) -> str:
         """``<home>/.triton/<folder>``."""
@@ -473,6 +494,7 @@ class runtime_knobs(base_knobs):
     record = env_opt_str("TILEWORK_RECORD")  # a file: write down which specialisations are used
     bundle = env_opt_str("TILEWORK_BUNDLE")  # a file of compiled kernels, or several as in PATH
     bundle_key = env_opt_str("TILEWORK_BUNDLE_KEY")
+    bundle_key_file = env_opt_str("TILEWORK_BUNDLE_KEY_FILE")
     bundle_digest = env_opt_str("TILEWORK_BUNDLE_DIGEST")
     no_jit = env_bool("TILEWORK_NO_JIT")
     progress = env_bool("TILEWORK_PROGRESS", True)
@@ -575,14 +597,14 @@ class proton_knobs(base_knobs):
 
 
 def replace_environment(variables: Mapping[str, str]) -> None:
-    """Work as a process with these variables does, no others being set."""
+    """Replace the environment by these variables, and refresh the knobs of `READ_ONCE`."""
     os.environ.clear()
     os.environ.update(variables)
     refresh_knobs()
 
 
 def refresh_knobs() -> None:
-    """Read from the environment again what is read once."""
+    """Read the knobs of `READ_ONCE`, in all groups, from the environment again."""
     for group in (runtime, compilation, language):
         group.refresh()
 

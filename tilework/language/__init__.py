@@ -15,6 +15,7 @@ Importing it loads no compiler.
 # pyright: reportUnusedImport=false
 
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tilework.language import core, math, random, standard, target_info
@@ -34,9 +35,18 @@ from tilework.language.random import (
 from tilework.language.standard import *
 
 _LAZY = ("extra", "semantic")  # loaded by the first kernel that needs them, or on first use
-# all public names, but for what this file itself imports
-_HIDDEN = ("Any", "import_module")
-__all__ = sorted({*(name for name in globals() if not name.startswith("_") and name not in _HIDDEN), "extra"})
+# all public names, but for what this file itself imports, and modules, which may hide Python's (`random`, `typing`)
+_HIDDEN = ("Any", "ModuleType", "import_module")
+__all__ = sorted(
+    {
+        *(
+            name
+            for name, value in globals().items()
+            if not (name.startswith("_") or name in _HIDDEN or isinstance(value, ModuleType))
+        ),
+        *("extra", "math", "target_info"),
+    }
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -46,5 +56,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is not loaded yet."""
+    """Return all names, also those that are loaded when they are first used."""
     return sorted({*globals(), *_LAZY})

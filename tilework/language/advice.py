@@ -6,13 +6,28 @@ the compiler and by the interpreter alike.
 
 import ast
 import re
+from types import ModuleType
 from typing import Any
 
 import tilework.language as language
+from tilework.language.parameters import signature_of
 from tilework.language.typing.indexing import NOT_AN_ARRAY
 
 CHECK_THE_SPELLING = "check the spelling"
+CHECK_THE_CALL = "check the call against the function's signature"
+LOOPS = "iterate with range or tl.static_range; for the items of a tuple t: `for i in tl.static_range(len(t))` and t[i]"
+NUMPY_NUMBER = "write a Python number, such as 2.0 or float(x); for one of a certain type, tl.full((), 2.0, tl.float32)"
+AN_ARRAY = "an array is not a tile: use tl.arange, tl.zeros or tl.full, or pass the array to the kernel and load it"
+MATMUL = "use tl.dot(a, b)"
+POWER = "write x * x for a square, tl.sqrt(x) for a root, tl.exp(x) for e ** x, or tl.extra.libdevice.pow(x, y)"
 ADVICE: tuple[tuple[str, str], ...] = (
+    (r"an offset is an integer; cast", "divide integers with `//`, or convert with .to(tl.int32)"),
+    (r"operands of type .*NoneType.* for `[!=]=`", "ask whether it is None: `x is None`, `x is not None`"),
+    (r"operands of type .*ndarray", AN_ARRAY),
+    (
+        r"operands? .*NoneType|<class 'NoneType'> to tensor|cannot cast void",
+        "None is an argument that was left out, or what a call without a result gives; check where it comes from",
+    ),
     (
         r"(operands of type|dtype|takes bools|wrong type argument|add pointers) .*pointer<|of a pointer needs",
         "did you forget tl.load? A pointer is an address; cast it to tl.int64 to compute with the address itself",
@@ -34,9 +49,10 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "a kernel sees pointers and tiles, not arrays; pass sizes and strides as arguments",
     ),
     (r"is not string: device_print", 'the first argument is a text: print("x =", x)'),
+    (r"device_print\(\)|type str and .* for `%`", 'print takes a text, and then the values: print("x =", x)'),
     (
         r"missing .*required|too many positional|unexpected keyword|multiple values|takes .* arguments?\b",
-        "check the call against the function's signature",
+        CHECK_THE_CALL,
     ),
     (
         r"incompatible dimensions|do not broadcast|cannot broadcast",
@@ -50,6 +66,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs",
     ),
     (
+        r"<class '(numpy\.ndarray|torch\.Tensor)'> to tensor",
+        AN_ARRAY,
+    ),
+    (r"<class 'numpy\.\w+'> to tensor", NUMPY_NUMBER),
+    (
         r"cannot convert .* to tensor",
         "only numbers and tensors are run-time values; annotate compile-time ones with tl.constexpr",
     ),
@@ -60,6 +81,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ),
     (r"Cannot store to a constant pointer", "drop `tl.const` from the parameter"),
     (r"different signedness", "cast one operand so that both are signed or both unsigned"),
+    (r"np\.\w+\([^)]*\) is not a number|of type (float|int|uint)\d+\)$", NUMPY_NUMBER),
     (r"invalid operands of type", "cast the operands, or use an operator that these types have"),
     (r"out of range for type", "use a wider dtype, or cast the number explicitly: tl.full((), value, dtype)"),
     (
@@ -75,7 +97,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
         r"unsupported AST node type: ClassDef",
         "define it at module level; tl.core.aggregate makes classes that kernels can use",
     ),
-    (r"unsupported AST node type: (Import|ImportFrom|Global|Nonlocal)", "move it out of the kernel"),
+    (r"unsupported AST node type: (Import|ImportFrom)", "move it out of the kernel"),
+    (
+        r"unsupported AST node type: (Global|Nonlocal)",
+        "a kernel cannot change variables outside of it: write results with tl.store",
+    ),
     (
         r"unsupported AST node type: (Dict|Set|GeneratorExp|DictComp|SetComp)",
         "use a tuple, or a constexpr built on the host",
@@ -113,27 +139,54 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"cannot unpack", "one name per element; tl.split takes a block of two columns apart"),
     (r"is not defined", "define it before this line on every path, or pass it as an argument"),
     (r"Assertion condition could not be determined", "use tl.device_assert for run-time conditions"),
-    (r"f-string", "use tl.device_print for run-time values"),
-    (r"Only `range` and `static_range`", "iterate with range, tl.range or tl.static_range"),
+    (r"f-string", 'a text holds compile-time values only; to print others, write print("x =", x)'),
+    (r"Only `range` and `static_range`|target of a for loop", LOOPS),
     (r"iterat", "iterate with range, tl.range or tl.static_range"),
+    (
+        r"total number of elements in tensor: \[\] has 1,",
+        "a pointer or a number has no elements to arrange; load a tile first: tl.load(x + tl.arange(0, BLOCK))",
+    ),
     (r"reshape", "the number of elements must stay the same"),
     (r"[Cc]annot cast", "cast through a type that both support, for example tl.float32"),
     (r"`(and|or|not)` takes bools", "compare it: `x != 0`"),
     (r"[Cc]annot bitcast", "bitcast keeps the number of bits; use .to(dtype) to convert"),
+    (r"equal ranks >= 2", "tl.dot multiplies matrices; the product of two vectors is tl.sum(a * b, axis=0)"),
     (r"shape|dimension|rank", "check the shapes of the operands"),
-    (
-        r"unsupported operand type\(s\).*NoneType",
-        "None is what a call without a result gives; check where it comes from",
-    ),
+    (r"for \*\* or pow\(\): .*'tensor'", POWER),
+    (r"for @: .*'tensor'", MATMUL),
+    (r"bad operand type for abs\(\): 'tensor'", "use tl.abs"),
+    (r"'?tensor'? .*define __round__", "use tl.extra.libdevice.rint"),
     (r"unsupported operand type\(s\)", "both values are known at compile time, so Python's own rules apply"),
     (r"Expected dtype", "cast with .to(dtype)"),
 )
 
 OTHER_NAMES = {
     "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot",
-    "concatenate": "cat", "true_divide": "fdiv", "fabs": "abs",
+    "concatenate": "cat", "true_divide": "fdiv", "fabs": "abs", "clip": "clamp", "round": "rint",
+    "random": "rand", "normal": "randn", "standard_normal": "randn",
     "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "power": "pow", "transpose": "trans",
 }  # fmt: skip
+
+# what to write instead of functions and methods of arrays that the language does not have
+IDIOMS = {
+    "mean": "divide the sum by the number of elements: tl.sum(x, axis=0) / n",
+    "average": "divide the sum by the number of elements: tl.sum(x, axis=0) / n",
+    "var": "compute it from sums: tl.sum((x - mean) * (x - mean), axis=0) / n",
+    "std": "compute it from sums: tl.sqrt(tl.sum((x - mean) * (x - mean), axis=0) / n)",
+    "prod": "reduce with a @jit function that multiplies: tl.reduce(x, 0, multiply)",
+    "any": "take the maximum of the mask: tl.max(mask.to(tl.int32), axis=0)",
+    "all": "take the minimum of the mask: tl.min(mask.to(tl.int32), axis=0)",
+    "astype": "convert with x.to(dtype), for example x.to(tl.float32)",
+    "float": "convert with x.to(tl.float32)",
+    "int": "convert with x.to(tl.int32)",
+    "pow": POWER,
+    "power": POWER,
+    "ones": "use tl.full(shape, 1, dtype)",
+    "empty": "use tl.zeros(shape, dtype)",
+    "array": "make tiles with tl.arange, tl.full and tl.load; pass arrays as arguments of the kernel",
+    "asarray": "make tiles with tl.arange, tl.full and tl.load; pass arrays as arguments of the kernel",
+    "copy": "a name can be bound again without changing the old value: no copy is needed",
+}
 
 
 def with_advice(error: Exception, text: str | None = None, code: str | None = None) -> str:
@@ -153,10 +206,61 @@ def advice_for(error: Exception, text: str, code: str | None) -> str | None:
     """What to do about an error; None if there is nothing to say."""
     if text.endswith(NOT_AN_ARRAY):
         return about_pointer_index(code)
+    if isinstance(error, AttributeError) and (dtype := dtype_meant(error.obj)) is not None:
+        return f"kernels name types as the language does: tl.{dtype}"
     found = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
     if isinstance(error, AttributeError) and error.name is not None and found in (None, CHECK_THE_SPELLING):
         return similar_attribute(error.obj, error.name)
-    return found
+    return about_call(text, code) if found is CHECK_THE_CALL else found
+
+
+def about_call(text: str, code: str | None) -> str:
+    """What a call of a function of the language lacks: the parameter that was meant, or how it is called."""
+    call = next((node for node in nodes_of(code) if isinstance(node, ast.Call)), None)
+    if call is None or not isinstance(call.func, ast.Attribute):
+        return CHECK_THE_CALL
+    name = call.func.attr
+    function = getattr(language, name, None) or getattr(language.tensor, name, None)
+    form = calling_form(getattr(function, "fn", function), name)
+    if form == CHECK_THE_CALL or (misspelled := re.search(r"keyword argument '(\w+)'", text)) is None:
+        return form
+    import difflib  # lazily: only mistakes need it
+
+    meant, names = KEYWORDS.get(misspelled[1], misspelled[1]), re.findall(r"\w+", form.partition("(")[2])
+    close = difflib.get_close_matches(meant, names, n=1)
+    return f"did you mean `{close[0]}`? {form[0].upper()}{form[1:]}" if close else form
+
+
+def calling_form(callee: Any, name: str) -> str:
+    """``it is called as full(shape, value, dtype)``."""
+    try:
+        parameters = signature_of(callee).parameters.values()
+    except (TypeError, ValueError):
+        return CHECK_THE_CALL
+    named = [p for p in parameters if not p.name.startswith("_") and p.name != "self"]
+    visible = [str(p.replace(annotation=p.empty)) for p in named]
+    return f"it is called as {name}({', '.join(visible)})"
+
+
+KEYWORDS = {"dim": "axis", "default": "other"}  # of NumPy and torch
+DTYPES = {
+    "float": "float32", "int": "int32", "bool": "int1", "bool_": "int1", "half": "float16",
+    "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16",
+}  # fmt: skip
+
+
+def dtype_meant(value: Any) -> str | None:
+    """The name in the language of a type of Python, NumPy or torch, which programs pass as a dtype; None for other
+    values."""
+    if isinstance(value, type):
+        is_type, name = value.__module__ in ("builtins", "numpy"), value.__name__
+    elif isinstance(value, str):
+        is_type, name = True, value
+    else:
+        is_type, name = type(value).__name__.lower().endswith("dtype"), str(value).rpartition(".")[2]
+        is_type = is_type and not isinstance(value, language.dtype)
+    name = DTYPES.get(name, name)
+    return name if is_type and isinstance(getattr(language, name, None), language.dtype) else None
 
 
 def about_pointer_index(code: str | None) -> str:
@@ -171,17 +275,27 @@ def about_pointer_index(code: str | None) -> str:
 
 def subscript(code: str | None) -> ast.Subscript | None:
     """The first ``x[i]`` in a text; None if there is none, or the text is no Python."""
+    return next((node for node in nodes_of(code) if isinstance(node, ast.Subscript)), None)
+
+
+def nodes_of(code: str | None) -> list[ast.AST]:
+    """The nodes of a text, outer ones first; none if it is no Python."""
     try:
-        nodes = ast.walk(ast.parse(code or ""))
+        return list(ast.walk(ast.parse(code or "")))
     except SyntaxError:
-        return None
-    return next((node for node in nodes if isinstance(node, ast.Subscript)), None)
+        return []
 
 
 def similar_attribute(owner: Any, name: str) -> str:
     """Return a suggestion for a misspelled ``owner.name``."""
+    if name in IDIOMS and isinstance(owner, language.tensor | ModuleType):
+        return IDIOMS[name]
+    if isinstance(owner, language.tensor) and not hasattr(language, name) and (found := counterpart(name)) is not None:
+        return f"use {found}"
     if hasattr(language, name) and owner is not language:
         return f"did you mean the function `tl.{name}`?"
+    if owner is language and (found := counterpart(name)) is not None:
+        return f"use {found}"
     import difflib  # lazily: only mistakes need it
 
     close = difflib.get_close_matches(name, (known for known in dir(owner) if not known.startswith("_")), n=1)
@@ -201,5 +315,6 @@ def foreign_call(library: str, callee: Any) -> str:
     name = getattr(callee, "__name__", None) or type(callee).__name__
     found = counterpart(name)
     advice = f"use {found}" if found else "write it with tl.* functions, or compute it on the host and pass the result"
+    advice = IDIOMS.get(name, advice)
     what = "numbers" if library == "math" else "arrays"
     return f"{library}.{name} works on {what} of the host, not on the values of a kernel\nhelp: {advice}"

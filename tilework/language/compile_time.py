@@ -180,10 +180,10 @@ def _unary(compute: Callable[[Any], Any]) -> Callable[..., Any]:
 class constexpr(base_value):
     """A value known at compile time: ``constexpr(2) * 3`` is ``constexpr[6]``.
 
-    As an annotation of a parameter, ``N: tl.constexpr``, it requires a constant argument: each value makes a kernel of
-    its own. Constants decide shapes, branches and loops that are unrolled; a variable is kept constant with ``HALF:
-    tl.constexpr = N // 2``. Globals that kernels read must be constexprs: ``N = tl.constexpr(4)``. Operators follow
-    Python (``/`` gives a float, ``//`` floors) and return a constexpr, comparisons too.
+    As an annotation of a parameter, ``N: tl.constexpr``, it requires a constant argument: the kernel is compiled for
+    each value. Constants determine shapes, select branches and bound loops that are unrolled; ``HALF: tl.constexpr = N
+    // 2`` keeps a variable constant. Globals that kernels read must be constexprs: ``N = tl.constexpr(4)``. Operators,
+    including comparisons, follow Python (``/`` gives a float, ``//`` floors) and return a constexpr.
 
     Example:
         SCALE = tl.constexpr(10)
@@ -359,9 +359,9 @@ class tuple_type(base_type):
 class tuple(base_value):
     """A fixed sequence of kernel values: ``tuple([x, constexpr(4), None])``.
 
-    Python's tuples become one in a kernel: several results of a function, arguments ``kernel[grid]((x, y))``, a
-    NamedTuple. Elements are read by a compile-time index, ``t[0]``, or by name if `type.fields` names them. It cannot
-    be changed; ``+`` and ``*`` build a new one, and ``==`` compares element by element.
+    Python tuples become such tuples in a kernel: multiple results of a function, arguments as in ``kernel[grid]((x,
+    y))``, and a NamedTuple. Elements are read by a compile-time index, ``t[0]``, or by name if `type.fields` names
+    them. A tuple cannot be changed; ``+`` and ``*`` build a new one, and ``==`` compares element by element.
 
     Example:
         @tilework.jit
@@ -509,7 +509,7 @@ class slice(base_value):
 
     def is_full(self) -> bool:
         """True for ``:``, the only slice a tensor accepts."""
-        return self.to_python() == builtins.slice(None)
+        return all(_unwrap_if_constexpr(part) is None for part in (self.start, self.stop, self.step))
 
     def __repr__(self) -> str:
         return f"slice({self.start}, {self.stop}, {self.step})"

@@ -72,7 +72,7 @@ from tilework.language.elementwise_builtins import *
 from tilework.language.loops import condition, range, static_range
 from tilework.language.memory_builtins import *
 from tilework.language.memory_builtins import _experimental_descriptor_load, _experimental_descriptor_store
-from tilework.language.parameters import const, function_type, str_to_ty
+from tilework.language.parameters import LazySignature, const, function_type, str_to_ty
 from tilework.language.program_builtins import *
 from tilework.language.values import tensor, tensor_descriptor, tensor_descriptor_type
 from tilework.process.triton_version import follows
@@ -97,8 +97,7 @@ def builtin(fn: Function) -> Function:
     """Mark `fn` as callable from kernels. It must accept `_semantic`, and may accept `_generator`.
 
     The function runs while the kernel is compiled (or interpreted), on the values of the kernel; it passes `_semantic`
-    on to the functions of `tl` it calls. Where it does not have to inspect its arguments, a jit function is
-    shorter.
+    on to the functions of `tl` that it calls. If it need not inspect its arguments, a jit function is simpler.
 
     Example:
         @tl.core.builtin
@@ -133,7 +132,7 @@ def builtin(fn: Function) -> Function:
         return tuple(result) if result.__class__ is builtins.tuple else result
 
     takes_generator = "_generator" in names
-    vars(wrapper).update({TRITON_BUILTIN: True, "_takes_generator": takes_generator})
+    vars(wrapper).update({TRITON_BUILTIN: True, "_takes_generator": takes_generator, "signature": LazySignature(fn)})
     return wrapper  # pyright: ignore[reportReturnType]
 
 
@@ -147,7 +146,7 @@ def is_builtin(fn: Any) -> bool:
 
 
 def extern(fn: Function) -> Function:
-    """As `builtin`, for the wrapper of a function from a device library.
+    """Like `builtin`, for the wrapper of a function from a device library.
 
     Example:
         @tl.core.extern
@@ -161,7 +160,7 @@ def extern(fn: Function) -> Function:
 
 
 def must_use_result(x: Any, s: str | bool = True) -> Any:
-    """Make it an error to call a function and drop its result; with a text, the text is part of the error.
+    """Make it an error to call a function and ignore its result. If a text is given, the error includes it.
 
         @must_use_result("Nothing changes in place.")
         @jit

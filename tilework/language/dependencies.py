@@ -4,7 +4,7 @@ The dependencies are the functions (by their own hash) and global values that it
 
     @jit
     def kernel(p):
-        tl.store(p, helper(SCALE))      # functions: helper; global values: SCALE
+        tl.store(p, helper(SCALE))      # functions: helper; global values: SCALE; references: tl, helper, SCALE
 
 Both branches of every `if` count: the hash is made before anything is known about the arguments. Names that the
 function assigns itself are still read as globals if that is all they can be at that point, so a local that hides a
@@ -25,21 +25,32 @@ from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
+from tilework import knobs
+from tilework.errors import CompilationError
 from tilework.language.compile_time import base_type, base_value, constexpr
-from tilework.language.constant_text import constant_text, is_of_language, module_of, names_in
+from tilework.language.constant_text import names_in
+from tilework.language.origins import is_of_language, module_of, origin_of
 from tilework.process.forks import held_at_fork
 
 COMPILE_TIME_MODULES = ("math", "copy")
 ARRAY_LIBRARIES = ("numpy", "torch", "cupy", "jax")
+CALLABLE_IN_KERNELS = (
+    "Kernels may call @jit functions, tl.* builtins, @constexpr_function functions and functions of the math module"
+    "\nhelp: call it before the launch, and pass the result as an argument of the kernel"
+)
 PACKAGE = __name__.split(".", maxsplit=1)[0]
+
+
+class UnsupportedFunction(CompilationError, RuntimeError):
+    """A function of a module that a kernel cannot call."""
 
 
 class Dependencies:
     """The functions, classes and global values that one jit function uses, in order of first use, and its default
     arguments.
 
-    The text of a default is no more than the name of a value, which was looked up when the function was defined.
-    """
+    The defaults are kept as values: their text in the source is a name that was looked up when the function was
+    defined."""
 
     def __init__(self, defaults: dict[str, Any]) -> None:
         self.functions: list[Any] = []
@@ -47,19 +58,9 @@ class Dependencies:
         self.classes: list[type] = []
         self.global_values: dict[tuple[str, int], tuple[Any, Any]] = {}
         self.names: dict[str, None] = {}  # that are looked up outside of the function
-        self.members: dict[tuple[str, str], None] = {}  # of modules that are reached so: module and attribute
+        self.members: dict[tuple[str, str], None] = {}  # of modules: the name of the module and the attribute
+        self.references: dict[str, Any] = {}  # the values of the names and ``module.member`` in the text, for keys
         self.defaults = defaults
-
-    def update(self, digest: Any) -> None:
-        """Feed everything that decides the compiled code into `digest`."""
-        for function in self.functions:
-            digest.update(constant_text(function).encode())
-        for item in (*self.plain_functions, *self.classes):
-            digest.update(constant_text(item).encode())
-        for (name, _), (value, _) in self.global_values.items():
-            digest.update(f"{name}={constant_text(value)}".encode())
-        for name, value in self.defaults.items():
-            digest.update(f"{name}:{constant_text(value)}".encode())
 
 
 def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
@@ -69,7 +70,7 @@ def dependencies_of(tree: ast.Module, function: Any) -> Dependencies:
     inner = "lambda" in function.src or function.src.count("def") > 1  # most kernels have one list of parameters
     parameters = list(parameter_lists(tree)) if inner else [function_of(tree).args]
     defaults = {id(node) for node in default_nodes(parameters)}
-    finder = _Finder(found, scope, function, defaults, parameters)
+    finder = _Finder(found, scope, function, defaults, parameters, tree)
     finder.visit(tree)
     return found
 
@@ -144,25 +145,38 @@ class _Finder:
         function: Any,
         skip: set[int],
         parameters: Sequence[ast.arguments],
+        tree: ast.Module,
     ) -> None:
         self.found = found
         self.scope = scope
         self.function = function
         self.skip = skip
         self.seen: set[int] = set()
+        self.node: ast.AST = tree.body[0]  # the last name or attribute that was looked up
         self.locals: set[str] = {
             arg.arg for node in parameters for arg in (*node.posonlyargs, *node.args, *node.kwonlyargs)
         }
+        own = parameters[0] if len(parameters) == 1 else function_of(tree).args
+        self.parameters = {arg.arg for arg in (*own.posonlyargs, *own.args, *own.kwonlyargs)}
+
+    def is_readable(self, value: Any, name: str) -> bool:
+        """Return True if the compiler may read an outer variable, also one that has the name of a local variable that
+        is assigned on some paths only. With the knob `allow_non_constexpr_globals` it may read all."""
+        if isinstance(value, constexpr | base_type | ModuleType | type) or value is None or callable(value):
+            return True
+        return knobs.compilation.allow_non_constexpr_globals and name not in self.locals
 
     def visit(self, node: ast.AST) -> None:
         if id(node) in self.skip:
             return
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
+                self.node = node
                 self.record_name(node.id)
             else:
                 self.locals.add(node.id)
         elif isinstance(node, ast.Attribute):
+            self.node = node
             self.record_attribute(node)
         elif isinstance(node, ast.FunctionDef):
             for statement in node.body:
@@ -172,11 +186,12 @@ class _Finder:
                 self.visit(child)
 
     def record_attribute(self, node: ast.Attribute) -> None:
-        """``module.f``: the member is the dependency, however long the chain."""
+        """Record the dependency of ``module.f``: the member, however long the chain."""
         owner = self.resolve(node.value)
         if not isinstance(owner, ModuleType | type):
             self.visit(node.value)
             return
+        self.refer(node, getattr(owner, node.attr, None), owner)
         if isinstance(owner, type):
             self.record(owner, None)
         else:
@@ -184,8 +199,24 @@ class _Finder:
         holders = (vars(cls) for cls in owner.__mro__) if isinstance(owner, type) else (vars(owner),)
         holder = next((members for members in holders if node.attr in members), None)
         module = module_of(owner) if isinstance(owner, type) else owner.__name__
-        is_ours = module.split(".")[0] in (PACKAGE, *COMPILE_TIME_MODULES)
-        self.record(getattr(owner, node.attr, None), None if is_ours or holder is None else node.attr, holder)
+        is_known = module.split(".")[0] in (PACKAGE, *COMPILE_TIME_MODULES)
+        self.record(getattr(owner, node.attr, None), None if is_known or holder is None else node.attr, holder)
+
+    def refer(self, node: ast.Attribute, value: Any, owner: Any) -> None:
+        """Record the value of ``module.member`` for the key. Members of this package's modules are part of its version,
+        unless they have been replaced; of the modules of libraries, the name is part of the key."""
+        names, root = [node.attr], node.value
+        while isinstance(root, ast.Attribute):
+            names, root = [root.attr, *names], root.value
+        name = root.id if isinstance(root, ast.Name) else ""
+        if isinstance(owner, ModuleType) and is_ours(owner):
+            self.found.references.setdefault(name, self.scope[name])
+            if not has_key(value) and getattr(value, "__name__", node.attr) == node.attr:
+                return
+        elif isinstance(owner, ModuleType) and origin_of(owner.__name__):
+            self.found.references.setdefault(name, self.scope[name])
+        if not isinstance(value, ModuleType):
+            self.found.references[".".join((name, *names))] = snapshot(unwrapped(value))
 
     def resolve(self, node: ast.AST) -> Any:
         if isinstance(node, ast.Name) and node.id not in self.locals:
@@ -199,7 +230,11 @@ class _Finder:
         return None
 
     def record_name(self, name: str) -> None:
-        if name in self.locals or name not in self.scope:
+        if name not in self.scope:
+            return
+        if name not in self.parameters and self.is_readable(self.scope[name], name):
+            self.found.references[name] = snapshot(unwrapped(self.scope[name]))
+        if name in self.locals:
             return
         self.found.names[name] = None
         self.record(self.scope[name], name)
@@ -240,20 +275,16 @@ class _Finder:
             found.append(value)
 
     def record_plain_function(self, value: Any, name: str | None) -> None:
-        """A plain Python function: the compiler refuses its bare name in a kernel, or runs it; all others are refused
-        here."""
-        inner = getattr(value, "base_fn", None) or getattr(value, "fn", None)
-        if has_key(inner):
+        """Record a plain Python function that the compiler runs, or refuses with a location; refuse all others here."""
+        if (inner := unwrapped(value)) is not value:
             self.record_function(inner)
             return
         module = getattr(value, "__module__", "") or ""
         is_named = name is not None or array_library(value) is not None
         is_seen_by_compiler = is_named and not self.function.runs_at_compile_time
         if not is_seen_by_compiler and module.split(".")[0] not in (*COMPILE_TIME_MODULES, "builtins", "_operator"):
-            raise RuntimeError(
-                f"Unsupported function referenced: {value!r}. Kernels may call @jit functions, tl.* builtins,"
-                " @constexpr_function functions and functions of the math module"
-            )
+            text = f"Unsupported function referenced: {value!r}. {CALLABLE_IN_KERNELS}"
+            raise UnsupportedFunction(self.function.src, self.node, text, where=self.function.where)
         if isinstance(value, FunctionType) and array_library(value) is None:
             self.keep(value, self.found.plain_functions)
 
@@ -273,6 +304,19 @@ class _Finder:
         key = (name, id(self.function) if isinstance(holder, Closure) else id(holder))
         if key not in self.found.global_values:
             self.found.global_values[key] = (snapshot(value), holder)
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the function of kernels inside of an autotuner or of heuristics; any other value unchanged."""
+    if value is None or has_key(value) or isinstance(value, type | ModuleType):
+        return value
+    inner = getattr(value, "base_fn", None) or getattr(value, "fn", None)
+    return inner if has_key(inner) else value
+
+
+def is_ours(module: ModuleType) -> bool:
+    """Return True for a module of this package."""
+    return module.__name__.partition(".")[0] == PACKAGE
 
 
 def snapshot(value: Any) -> Any:
@@ -311,6 +355,8 @@ def functions_in(value: Any) -> Iterator[Any]:
 def array_library(value: Any) -> str | None:
     """The library of host arrays that a function is from: "numpy" for np.sqrt, "torch" for torch.exp."""
     owner = getattr(value, "__self__", None)
+    if type(owner).__module__.startswith("numpy.random"):  # `np.random.rand` is a method of a hidden generator
+        return "numpy"
     if isinstance(value, type) or not callable(value) or not (owner is None or isinstance(owner, type | ModuleType)):
         return None  # a method of a compile-time value: Python calls it
     for holder in (value, type(value), owner):

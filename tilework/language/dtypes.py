@@ -27,7 +27,7 @@ from tilework.numerics.formats import FORMATS
 from tilework.process.forks import cached_property
 
 TRITON_MAX_TENSOR_NUMEL = 1048576
-"""The most elements that a block can have.
+"""The maximum number of elements of a block.
 
 Example:
     assert tl.TRITON_MAX_TENSOR_NUMEL == 2**20
@@ -61,8 +61,8 @@ class dtype(base_type, metaclass=Interned):
     """The type of one element: ``dtype("fp32")`` is `float32`. Predicates are methods: ``x.dtype.is_floating()``.
 
     Kernels read it at compile time, so an `if` on a dtype selects code. `primitive_bitwidth` is its size in bits;
-    integers have `int_bitwidth`, `get_int_min_value()` and `get_int_max_value()`, floats `fp_mantissa_width` and
-    `exponent_bias`. ``str`` is the name in IR and signatures ("fp32").
+    integers have `int_bitwidth`, `get_int_min_value()` and `get_int_max_value()`, floats have `fp_mantissa_width` and
+    `exponent_bias`. ``str`` gives the name used in IR and signatures ("fp32").
 
     Example:
         @tilework.jit
@@ -205,7 +205,7 @@ class dtype(base_type, metaclass=Interned):
     __hash__ = object.__hash__
 
     def __reduce__(self) -> builtins.tuple[Any, ...]:
-        """Made again from what it was made of, copies and pickles are the same object."""
+        """Return the constructor call that gives this object again: copies and unpickled types are identical to it."""
         return type(self), (self.name,)
 
     def __str__(self) -> str:
@@ -239,9 +239,9 @@ ADDRESS_SPACES: dict[str, int] = {"global": 1, "shared": 3}
 class pointer_type(dtype):
     """The address of an `element_ty`: ``pointer_type(float32)``. `const` forbids stores through it.
 
-    `address_space` is LLVM's number, or "global" or "shared".
+    `address_space` is LLVM's number for it, or "global" or "shared".
 
-    An array that is passed to a kernel is such a pointer there. A pointer to a block is a block pointer, made by
+    An array argument is such a pointer in the kernel. A pointer to a block is a block pointer, made by
     `make_block_ptr`.
 
     Example:
@@ -287,7 +287,7 @@ class pointer_type(dtype):
 
 
 def const_pointer_type(element_ty: Any, address_space: int = 1) -> pointer_type:
-    """A pointer that must not be stored to: ``*kfp32`` in a signature.
+    """A read-only pointer: ``*kfp32`` in a signature.
 
     Example:
         assert tl.const_pointer_type(tl.float32) == tl.pointer_type(tl.float32, const=True)
@@ -296,7 +296,7 @@ def const_pointer_type(element_ty: Any, address_space: int = 1) -> pointer_type:
 
 
 class block_type(dtype):
-    """A block of elements: ``block_type(float16, [4, 8])``; sizes are any positive integers, ``[3, 5]`` too.
+    """A block of elements: ``block_type(float16, [4, 8])``. Sizes are any positive integers, such as ``[3, 5]``.
 
     The type of a `tensor` that is not a scalar: ``x.type``.
 
@@ -379,105 +379,105 @@ def validate_block_shape(shape: Sequence[Any]) -> int:
 
 
 void = dtype("void")
-"""No value: what a function without a result returns.
+"""No value: the type of the result of a function that returns nothing.
 
 Example:
     assert tl.void.is_void() and tl.void.primitive_bitwidth == 0
 """
 int1 = dtype("int1")
-"""Truth values: what comparisons give and masks are; one byte in memory.
+"""Truth values: the type of comparisons and masks. One value takes a byte in memory.
 
 Example:
     assert call(tl.cast, np.array([0, 1, 2, 3]), tl.int1).tolist() == [False, True, True, True]
 """
 int8 = dtype("int8")
-"""Signed integers of 8 bits.
+"""8-bit signed integers.
 
 Example:
     assert call(tl.cast, np.array([1.9, -1.9]), tl.int8).tolist() == [1, -1]
     assert tl.int8.get_int_max_value() == np.iinfo(np.int8).max
 """
 int16 = dtype("int16")
-"""Signed integers of 16 bits.
+"""16-bit signed integers.
 
 Example:
     assert call(tl.cast, np.array([1.9, -1.9]), tl.int16).tolist() == [1, -1]
     assert tl.int16.get_int_max_value() == np.iinfo(np.int16).max
 """
 int32 = dtype("int32")
-"""Signed integers of 32 bits; what `program_id`, `arange` and Python's small integers are.
+"""32-bit signed integers: the type of `program_id`, `arange` and small Python integers.
 
 Example:
     assert call(tl.cast, np.array([1.9, -1.9]), tl.int32).tolist() == [1, -1]
     assert tl.int32.get_int_max_value() == np.iinfo(np.int32).max
 """
 int64 = dtype("int64")
-"""Signed integers of 64 bits; for offsets into arrays of more than 2**31 elements.
+"""64-bit signed integers, for offsets into arrays of more than 2**31 elements.
 
 Example:
     assert call(tl.cast, np.array([1.9, -1.9]), tl.int64).tolist() == [1, -1]
     assert tl.int64.get_int_max_value() == np.iinfo(np.int64).max
 """
 uint8 = dtype("uint8")
-"""Unsigned integers of 8 bits; bytes, and pairs of fp4 for `dot_scaled`. Division, remainder, comparison and shift to
-the right treat them as unsigned.
+"""8-bit unsigned integers: bytes, and pairs of fp4 for `dot_scaled`. Division, remainder, comparison and right shift
+are unsigned.
 
 Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint8).tolist() == [2**8 - 1, 5]
 """
 uint16 = dtype("uint16")
-"""Unsigned integers of 16 bits. Division, remainder, comparison and shift to the right take them as such.
+"""16-bit unsigned integers. Division, remainder, comparison and right shift are unsigned.
 
 Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint16).tolist() == [2**16 - 1, 5]
 """
 uint32 = dtype("uint32")
-"""Unsigned integers of 32 bits; the result of `randint`. Division, remainder, comparison and shift to the right
-treat them as unsigned.
+"""32-bit unsigned integers, the result of `randint`. Division, remainder, comparison and right shift are unsigned.
 
 Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint32).tolist() == [2**32 - 1, 5]
 """
 uint64 = dtype("uint64")
-"""Unsigned integers of 64 bits. Division, remainder, comparison and shift to the right take them as such.
+"""64-bit unsigned integers. Division, remainder, comparison and right shift are unsigned.
 
 Example:
     assert call(tl.cast, np.array([-1, 5]), tl.uint64).tolist() == [2**64 - 1, 5]
 """
 float8e5 = dtype("fp8e5")
-"""Floats of 8 bits with 2 bits of fraction, largest 57344, with infinities (OCP's E5M2). NVIDIA GPUs multiply
-them from sm_89 on.
+"""8-bit floats with a 2-bit fraction, a maximum of 57344 and infinities (OCP's E5M2). NVIDIA GPUs multiply them from
+sm_89 on.
 
 Example:
     assert call(tl.cast, np.array([1.3, 60000.0], np.float32), tl.float8e5).tolist() == [1.25, 57344]
 """
 float8e5b16 = dtype("fp8e5b16")
-"""`float8e5` with an exponent bias of 16 instead of 15: no infinities, one NaN. Some of AMD's GPUs multiply it.
+"""`float8e5` with an exponent bias of 16 instead of 15: no infinities, one NaN. Some AMD GPUs multiply it.
 
 Example:
     assert call(tl.cast, np.array([1.3, -3.0], np.float32), tl.float8e5b16).tolist() == [1.25, -3]
 """
 float8e4nv = dtype("fp8e4nv")
-"""Floats of 8 bits with 3 bits of fraction, largest 448, no infinities (OCP's E4M3). NVIDIA has them from sm_89 on.
+"""8-bit floats with a 3-bit fraction, a maximum of 448 and no infinities (OCP's E4M3). NVIDIA GPUs have them from sm_89
+on.
 
 Example:
     assert call(tl.cast, np.array([1.3, 448.0], np.float32), tl.float8e4nv).tolist() == [1.25, 448]
 """
 float8e4b8 = dtype("fp8e4b8")
-"""`float8e4nv` with an exponent bias of 8 instead of 7: largest 240, one NaN. AMD's MI300 multiplies it.
+"""`float8e4nv` with an exponent bias of 8 instead of 7: a maximum of 240, and one NaN. AMD's MI300 multiplies it.
 
 Example:
     assert call(tl.cast, np.array([1.3, 240.0], np.float32), tl.float8e4b8).tolist() == [1.25, 240]
 """
 float8e4b15 = dtype("fp8e4b15")
-"""Floats of 8 bits with 3 bits of fraction and an exponent bias of 15, largest 1.75: for weights, converted by
+"""8-bit floats with a 3-bit fraction, an exponent bias of 15 and a maximum of 1.75, for weights. They are converted in
 software.
 
 Example:
     assert call(tl.cast, np.array([1.3, 0.5], np.float32), tl.float8e4b15).tolist() == [1.25, 0.5]
 """
 float16 = dtype("fp16")
-"""Floats of 16 bits with 10 bits of fraction, largest 65504. Elementary functions take `float32`:
+"""16-bit floats with a 10-bit fraction; the largest is 65504. Elementary functions take `float32`:
 ``tl.exp(x.to(tl.float32))``.
 
 Example:
@@ -485,20 +485,20 @@ Example:
     assert_close(call(tl.cast, x, tl.float16), [0.33325195, np.inf], atol=1e-6)
 """
 bfloat16 = dtype("bf16")
-"""Floats of 16 bits with 7 bits of fraction and the range of `float32`. NumPy has none; torch's tensors do.
+"""16-bit floats with a 7-bit fraction and the range of `float32`. NumPy does not have this type; torch does.
 
 Example:
     x = np.array([1 / 3, 1e5], np.float32)
     assert call(tl.cast, x, tl.bfloat16).tolist() == [0.333984375, 99840]
 """
 float32 = dtype("fp32")
-"""Floats of 32 bits; what Python's floats become in a kernel, and what `dot` of narrower floats adds up in.
+"""32-bit floats: the type of Python floats in a kernel, and the accumulator of a `dot` of narrower floats.
 
 Example:
     assert call(tl.cast, np.array([1, 2]), tl.float32).dtype == np.float32
 """
 float64 = dtype("fp64")
-"""Floats of 64 bits. A Python float does not make an fp32 block wider; ``x.to(tl.float64)`` does.
+"""64-bit floats. A Python float does not widen an fp32 block; ``x.to(tl.float64)`` does.
 
 Example:
     assert call(tl.cast, np.array([1, 2]), tl.float64).dtype == np.float64
@@ -512,7 +512,7 @@ Example:
 
 
 def get_int_dtype(bitwidth: Any, signed: Any) -> dtype:
-    """``get_int_dtype(8, signed=False)`` is `uint8`; one bit is `int1` either way.
+    """The integer dtype of a width: ``get_int_dtype(8, signed=False)`` is `uint8`. One bit gives `int1` in either case.
 
     Example:
         assert tl.core.get_int_dtype(16, signed=True) == tl.int16

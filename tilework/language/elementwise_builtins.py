@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PropagateNan(IntEnum):
-    """The treatment of NaN by `minimum`, `maximum` and `clamp`: NONE prefers the number, ALL returns NaN.
+    """The treatment of NaN by `minimum`, `maximum` and `clamp`: NONE returns the operand that is a number, ALL NaN.
 
     Example:
         x, y = np.array([np.nan, 1.0], np.float32), np.array([2.0, 2.0], np.float32)
@@ -88,10 +88,10 @@ def cast(
 ) -> tensor:
     """Convert to another dtype: ``tl.cast(x, tl.float16)``, also spelled ``x.to(tl.float16)``.
 
-    Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, default) or
-    "rtz" (towards zero); it belongs to casts to a narrower float, and means nothing where nothing is converted.
-    `bitcast` keeps the bits and changes only the type, which has the same width. What does not fit an integer, and NaN,
-    give some integer that depends on the target.
+    Floats become integers by dropping the fraction. `fp_downcast_rounding` is "rtne" (to nearest even, the default) or
+    "rtz" (towards zero); it applies to casts to a narrower float and has no effect where nothing is converted.
+    `bitcast` keeps the bits and only changes the type, which must have the same width. Values that do not fit the
+    integer type, and NaN, give an integer that depends on the target.
 
     Example:
         x = np.array([1.7, -1.7], np.float32)
@@ -109,7 +109,8 @@ def cast(
 def where(condition: Value, x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """`x` where the condition is true, else `y`; both are evaluated: ``tl.where(mask, x, float("-inf"))``.
 
-    All three are broadcast to each other. It does not protect a memory access: mask the `load` or `store` itself.
+    The three arguments are broadcast to each other. `where` does not protect a memory access: mask the `load` or
+    `store` itself.
 
     Example:
         x = np.array([-1.0, 2.0, -3.0, 4.0])
@@ -121,8 +122,8 @@ def where(condition: Value, x: Value, y: Value, _semantic: "Semantic" = SUPPLIED
 def minimum(
     x: Value, y: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE, _semantic: "Semantic" = SUPPLIED
 ) -> tensor:
-    """The smaller of two values, element by element. With ``PropagateNan.ALL``, NaN if either is NaN; else the number
-    is taken.
+    """The smaller of two values, element by element. If one of them is NaN, the result is the other, or with
+    ``PropagateNan.ALL`` it is NaN.
 
     Example:
         assert call(tl.minimum, np.array([1, 5]), np.array([3, 2])).tolist() == [1, 2]
@@ -133,7 +134,7 @@ def minimum(
 def maximum(
     x: Value, y: Value, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE, _semantic: "Semantic" = SUPPLIED
 ) -> tensor:
-    """The larger of two values, element by element: ``tl.maximum(x, 0.0)``. See `minimum` about NaN.
+    """The larger of two values, element by element: ``tl.maximum(x, 0.0)``. NaN is treated as in `minimum`.
 
     Example:
         x = np.array([-1.0, 2.0], np.float32)
@@ -149,9 +150,9 @@ def clamp(
     propagate_nan: PropagateNan | constexpr = PropagateNan.NONE,
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """`x` limited to [min, max], floats only: ``tl.clamp(x, -1.0, 1.0)``.
+    """Limit `x` to [min, max]; floats only: ``tl.clamp(x, -1.0, 1.0)``.
 
-    NaN becomes `min` unless `propagate_nan` is ``PropagateNan.ALL``. For integers write ``tl.minimum(tl.maximum(x,
+    NaN becomes `min` unless `propagate_nan` is ``PropagateNan.ALL``. For integers, write ``tl.minimum(tl.maximum(x,
     low), high)``.
 
     Example:
@@ -173,10 +174,10 @@ def abs(x: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
 
 
 def fdiv(x: Value, y: Value, ieee_rounding: bool | constexpr = False, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """The quotient of two floats of one dtype, by the fast division of the device.
+    """The quotient of two floats of the same dtype, computed by the fast division of the device.
 
-    On a GPU it may be wrong in the last bits, which `div_rn` is not; on the CPU it is correctly rounded.
-    `ieee_rounding` is accepted and changes nothing.
+    On a GPU, its last bits may be wrong, unlike those of `div_rn`; on the CPU it is correctly rounded. `ieee_rounding`
+    is accepted and has no effect.
 
     Example:
         x = np.array([1.0, 2.0], np.float32)
@@ -198,8 +199,8 @@ def div_rn(x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
 def fma(x: Value, y: Value, z: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """``x * y + z`` with a single rounding.
 
-    For floats of 16 bits and more, in their common type. The compiler fuses ``x * y + z`` where the option
-    `enable_fp_fusion` allows it; `fma` is fused always.
+    For floats of 16 bits and more, in their common type. The compiler fuses ``x * y + z`` only if the option
+    `enable_fp_fusion` allows it; `fma` is always fused.
 
     Example:
         x = np.array([1 + 2**-12], np.float32)
@@ -211,7 +212,7 @@ def fma(x: Value, y: Value, z: Value, _semantic: "Semantic" = SUPPLIED) -> tenso
 def umulhi(x: Value, y: Value, _semantic: "Semantic" = SUPPLIED) -> tensor:
     """The high half of the unsigned product: for 32-bit integers, ``(x * y) >> 32`` without overflow.
 
-    For integers of 32 or 64 bits, both of one type.
+    For integers of 32 or 64 bits; both must have the same type.
 
     Example:
         x = np.array([2**31, 5], np.uint32)
@@ -240,7 +241,7 @@ def _elementary(name: str, doc: str) -> _Elementary:
 
 exp = _elementary(
     "exp",
-    """e to the power of x, for fp32 and fp64; narrower floats are converted first, ``tl.exp(x.to(tl.float32))``.
+    """e to the power of x, for fp32 and fp64; convert narrower floats first, ``tl.exp(x.to(tl.float32))``.
 
     Example:
         x = np.array([0.0, 1.0, -1.0, 2.0], np.float32)
@@ -249,9 +250,9 @@ exp = _elementary(
 )
 exp2 = _elementary(
     "exp2",
-    """2 to the power of x, for fp32 and fp64; the fastest of the exponentials.
+    """2 to the power of x, for fp32 and fp64; the fastest exponential function.
 
-    Attention multiplies its scores by ``log2(e)`` once, and then needs no `exp`.
+    Attention kernels multiply their scores by ``log2(e)`` once and then use `exp2` instead of `exp`.
 
     Example:
         assert_close(call(tl.exp2, np.array([-1.0, 10.0])), [0.5, 1024])
@@ -294,7 +295,7 @@ cos = _elementary(
 )
 sqrt = _elementary(
     "sqrt",
-    """The square root, for fp32 (fast: on GPUs the last bit may be wrong, see `sqrt_rn`) and fp64 (correctly rounded).
+    """The square root, for fp32 (fast: on GPUs, the last bit may be wrong, see `sqrt_rn`) and fp64 (correctly rounded).
 
     Example:
         assert_close(call(tl.sqrt, np.array([4.0, 2.0], np.float32)), [2, 2**0.5], atol=1e-6)

@@ -9,15 +9,17 @@
 Nothing is compiled here. The frontend reads from a `JITFunction` its syntax tree (`parse`) and the names it can see
 (`get_capture_scope`); the runtime reads its parameters and `cache_key`, which changes when anything changes that
 the compiled code depends on: the text, its file and line, the functions it calls, the `constexpr` globals it reads.
+`portable_key` is the same without files and lines.
 """
 
 import ast
 import inspect
 import linecache
 import os
+import sys
 import threading
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
@@ -32,7 +34,13 @@ from tilework.language.compile_time import (
     constexpr_type,
 )
 from tilework.language.compile_time import tuple as kernel_tuple
-from tilework.language.constant_text import EMPTY_CELL, is_of_language, module_of
+from tilework.language.constant_text import (
+    EMPTY_CELL,
+    RULES,
+    Writer,
+    annotation_text,
+    mark_of,
+)
 from tilework.language.dependencies import (
     TOO_DEEP,
     Dependencies,
@@ -41,6 +49,7 @@ from tilework.language.dependencies import (
     levels_of,
     library_dependencies,
 )
+from tilework.language.origins import digest, is_of_language, module_of, name_of
 from tilework.language.parameters import FunctionSignature, KernelParam, params_of, signature_of
 from tilework.language.typing.python_names import check_compile_time
 from tilework.process.forks import cached_property, held_at_fork
@@ -56,7 +65,7 @@ BEING_HASHED: "list[JITCallable]" = []  # each because the one before refers to 
 # what is found again from the rest, and what only this process can use
 DERIVED = frozenset(
     ("_lines", "_tree", "_dependencies", "_block", "_used_global_vals", "device_caches", "_globals", "_written")
-    + ("_argument_globals", "_compiled_as", "_bind_grid", "_hash_lock", "_portable_key")
+    + ("_argument_globals", "_compiled_as", "_bind_grid", "_hash_lock", "_referred")
 )
 
 
@@ -66,6 +75,8 @@ class JITCallable:
     runs_at_compile_time = False
     needs_source = True
     _is_in_cycle = False
+    _mark = ""  # of a key that no other process can have
+    _referred: "dict[int, tuple[str, Any]]" = {}  # replaced, never changed
     _of_function: tuple[str, ...] = ("signature",)  # what is found in the Python function
     _hash_lock: Any = HASHING
     __signature__ = FunctionSignature()
@@ -87,6 +98,7 @@ class JITCallable:
         self._fn_name = f"{fn.__module__}.{fn.__qualname__}"
         self._src: str | None = None
         self._hash: str | None = None
+        self._portable, self._portable_revision = "", 0
         self._hash_revision = 0
         self._tree: ast.Module | None = None
         self._dependencies: Dependencies | None = None
@@ -103,18 +115,20 @@ class JITCallable:
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """As for Python's functions, what it refers to is not copied."""
+        """Return a copy that shares what the function refers to, as `copy.deepcopy` does for Python functions."""
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """It is pickled by its name, as functions are: the other side imports it. Without its Python function (``f.fn =
-        None``, as torch's compile workers send it) it is what is known of its text, its parameters and its hash."""
+        """Pickle by name, as Python does with functions: the receiver imports it. Without its Python function (``f.fn =
+        None``, as torch's compile workers send it), pickle the text, the parameters and the hash that are known."""
         return self.__qualname__ if self.fn is not None else object.__reduce_ex__(self, protocol)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the parts that only this process can use."""
         for name in ("src", "_header", *self._of_function):  # so that the lines of the file need not be pickled
             getattr(self, name)
+        if self._portable:
+            self.cache_key  # noqa: B018  # while it is known what the function refers to
         return {
             name: value for name, value in self.__dict__.items() if name not in DERIVED and not is_method(value, self)
         }
@@ -214,6 +228,7 @@ class JITCallable:
         with HASHING:
             vars(self).update(attributes)
             self._hash = self._tree = self._dependencies = None
+            self._portable = ""
             self.__dict__.pop("_used_global_vals", None)
             SOURCES["revision"] += 1
         for callback in ON_CHANGE:
@@ -257,7 +272,7 @@ class JITCallable:
 
     @cached_property
     def is_positional(self) -> bool:
-        """Every parameter can be given by position, one argument each."""
+        """Return True if every parameter takes one argument and can be passed by position."""
         kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         return all(param.kind in kinds for param in self.signature.parameters.values())
 
@@ -291,41 +306,76 @@ class JITCallable:
 
     @property
     def cache_key(self) -> str:
-        """SHA-256 over all that the compiled code depends on; see the module docstring."""
-        if self._hash is not None and self._hash_revision == SOURCES["revision"]:
+        """SHA-256 over all that the compiled code depends on, and over the lines that its messages name."""
+        if self._hash is not None and (self.fn is None or self._hash_revision == SOURCES["revision"]):
+            return self._hash
+        key = self.portable_key
+        if self.fn is None or not self.is_of_library:
+            lines = [f"{each.def_line} {each._reported_file}" for each in (self, *functions_among(self._referred))]
+            key = digest(f"{key} {lines}".encode())
+        self.hash = key
+        return key
+
+    @property
+    def portable_key(self) -> str:
+        """SHA-256 over all that the compiled code depends on, the same wherever the file is: see `constant_text`."""
+        if self._portable and (self.fn is None or self._portable_revision == SOURCES["revision"]):
+            return self._portable
+        if self.fn is None:
+            assert self._hash is not None, f"{self._fn_name} was pickled without its function before it had a key"
             return self._hash
         with HASHING:
             return self._hash_now()
 
     def _hash_now(self) -> str:
-        """The key; kept unless it says of a function that is being hashed too only that it is referred to."""
+        """Compute the key, and keep it unless it contains only the name of a function whose key is being computed too,
+        as in a recursion."""
         if self in BEING_HASHED:
             for function in BEING_HASHED[BEING_HASHED.index(self) + 1 :]:
                 function._is_in_cycle = True
-            return f"recursion:{self._fn_name}"
+            return f"recursion:{self.__qualname__}"
         self._is_in_cycle = False
         BEING_HASHED.append(self)
         try:
-            key = self._digest()
+            writer = Writer()
+            text = self.key_text(writer)
+            key = digest(text.encode())
         finally:
             BEING_HASHED.pop()
+        self._referred, self._mark = writer.seen, mark_of(text)
         if not self._is_in_cycle:
-            self.hash = key
+            self._portable, self._portable_revision = key, SOURCES["revision"]
         return key
 
-    def _digest(self) -> str:
-        import hashlib  # lazily: few programs need it, and it is slow to load
+    @property
+    def is_of_library(self) -> bool:
+        """Return True for a function of this package, whose text and lines are part of the version."""
+        return self._file.startswith(LIBRARY) and is_of_language(self.fn) and not self._is_updated
 
-        if self.fn is None:
-            assert self._hash is not None, f"{self._fn_name} was pickled without its function before it had a key"
-            return self._hash
-        if self._file.startswith(LIBRARY) and is_of_language(self.fn) and not self._is_updated:
-            found, text = library_dependencies(self), f"{self._fn_name} {self.starting_line_number}"
-        else:
-            found, text = self.dependencies, f"{self.src}{self.def_line}{self._reported_file}"
-        digest = hashlib.sha256(f"{text}{getattr(self, 'noinline', False)}".encode())
-        found.update(digest)
-        return digest.hexdigest()
+    @property
+    def referred(self) -> dict[int, tuple[str, Any]]:
+        """The functions of kernels and the classes that the key contains; see `Writer.seen`."""
+        self.portable_key  # noqa: B018  # it collects them
+        return self._referred
+
+    def key_text(self, writer: Writer) -> str:
+        """The text of which the key is a hash: the function, and all that it refers to."""
+        if self.is_of_library:
+            found = library_dependencies(self)
+            own = f"{name_of(self.fn)} {self.starting_line_number}"
+            return f"{own}\n{writer.items((found.functions, found.defaults))}"
+        found = self.dependencies
+        settings = getattr(self, "noinline", False), writer.text(getattr(self, "_repr", None))
+        notes = [f"{name}: {annotation_text(note)}" for name, note in self._annotations.items()]
+        outside = [f"{path}={writer.text(value)}" for path, value in found.references.items()]
+        return "\n".join((f"{len(self.src)} {self.src}", f"{settings} {notes}", *outside, writer.text(found.defaults)))
+
+    @property
+    def _annotations(self) -> Mapping[str, Any]:
+        """The annotations of the parameters."""
+        if sys.version_info < (3, 14):
+            return self.fn.__annotations__
+        return {name: one.annotation for name, one in self.signature.parameters.items() if one.annotation != one.empty}
 
     def __hash__(self) -> int:
         return hash(self._fn_name)
@@ -338,7 +388,7 @@ def no_source(fn: Callable[..., Any]) -> ValueError:
 
 
 def is_method(value: Any, owner: Any) -> bool:
-    """Return True if it is one of `owner`'s own methods, kept in it under another name or again."""
+    """Return True if `value` is a method that is bound to `owner`, perhaps stored in it under another name."""
     return getattr(value, "__self__", None) is owner
 
 
@@ -354,6 +404,26 @@ def source_lines(fn: Callable[..., Any]) -> list[str]:
     return unfiled_lines(fn)
 
 
+def function_text(writer: Writer, function: JITCallable) -> str:
+    """The text of a function of kernels that is used as a constant."""
+    if function.fn is not None and writer.is_whole and not function.is_of_library:
+        known = writer.again(function)
+        return known if known is not None else f"{function.__name__}({function.key_text(writer)})"
+    key = function.cache_key if writer.is_located else function.portable_key
+    writer.seen.update(function._referred)
+    if function.fn is None or not function.is_of_library:
+        writer.seen[id(function)] = key, function
+    return f"{function.__name__}#{key}{function._mark}"
+
+
+RULES[JITCallable] = function_text
+
+
+def functions_among(seen: Mapping[int, tuple[str, Any]]) -> Iterator[JITCallable]:
+    """The functions of kernels among what a key refers to."""
+    return (value for _, value in seen.values() if isinstance(value, JITCallable))
+
+
 class Bound:
     """A function taken from an aggregate: calling it passes the aggregate first."""
 
@@ -363,6 +433,9 @@ class Bound:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__func__(self.__self__, *args, **kwargs)
+
+
+RULES[Bound] = Writer.bound
 
 
 class BoundJITMethod(Bound):
@@ -455,7 +528,7 @@ class JITFunction(JITCallable):
         )
 
     def __repr__(self) -> str:
-        return f"JITFunction({self.module}:{self.fn.__qualname__})"
+        return f"JITFunction({self.module}:{self.__qualname__})"
 
 
 def run_on_host(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -500,8 +573,15 @@ class ConstexprFunction(JITCallable):
         found = f"    from {module_of(self.fn)} import {name} as function\n"
         return f"def {name}(*args, **kwargs):\n{found}    return function(*args, **kwargs)\n"
 
+    def key_text(self, writer: Writer) -> str:
+        """The text of the code that Python runs at compile time."""
+        if self.is_of_library:
+            return super().key_text(writer)
+        self.dependencies  # noqa: B018  # it refuses functions that may not be called
+        return f"{self.src if self._is_updated else ''}{writer.function(self.fn)}"
+
     def __repr__(self) -> str:
-        return f"ConstexprFunction({self.fn.__module__}:{self.fn.__qualname__})"
+        return f"ConstexprFunction({self.__module__}:{self.__qualname__})"
 
 
 def unwrap_nested(value: Any, unwrap: Callable[[Any], Any]) -> Any:
@@ -541,7 +621,8 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
 ) -> Any:
-    """As `tilework.jit`, for the language's own functions, which kernels call and which are never launched."""
+    """The decorator of the language's own functions: `tilework.jit` for functions that are called but never
+    launched."""
     settings = (version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata)
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
@@ -551,7 +632,7 @@ def jit(
 
 
 def constexpr_function(fn: Callable[..., Any]) -> ConstexprFunction:
-    """Let kernels call a Python function at compile time, on compile-time values; the host can call it too.
+    """Let kernels call a Python function at compile time, on compile-time values. The host can call it too.
 
     Example:
         @tilework.constexpr_function

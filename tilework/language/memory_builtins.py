@@ -38,12 +38,13 @@ def load(
 ) -> tensor:
     """Read memory through a pointer, a block of pointers, or a block pointer.
 
-    Where `mask` is false nothing is read and the result is `other`; without `other` it is undefined there. A block
-    pointer takes `boundary_check`, the axes to check, and `padding_option` ("zero" or "nan") instead; without a
-    padding, elements outside are undefined. The sanitizer warns where an undefined element is used (docs/sanitizer.md).
+    Where `mask` is false, nothing is read and the result is `other`, or undefined if `other` is not given. A block
+    pointer takes `boundary_check` (the axes to check) and `padding_option` ("zero" or "nan") instead; without padding,
+    elements outside the array are undefined. The sanitizer warns where an undefined element is used
+    (docs/sanitizer.md).
 
-    `cache_modifier` ("", ".ca", ".cg", ".cv"), `eviction_policy` ("", "evict_first", "evict_last") and `volatile` are
-    for the caches of GPUs; results do not depend on them, and the CPU ignores them.
+    `cache_modifier` ("", ".ca", ".cg", ".cv"), `eviction_policy` ("", "evict_first", "evict_last") and `volatile`
+    control the caches of GPUs. They do not affect results, and the CPU ignores them.
 
     Example:
         @tilework.jit
@@ -77,11 +78,11 @@ def store(
     eviction_policy: str | constexpr = "",
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """Write memory where `mask` is true: ``tl.store(ptr + offsets, x, mask=offsets < n)``.
+    """Write to memory where `mask` is true: ``tl.store(ptr + offsets, x, mask=offsets < n)``.
 
     The value is converted to the element type of the pointer and broadcast to its shape. A block pointer takes
-    `boundary_check`, the axes along which elements outside of the array are dropped. Two elements of one store that go
-    to the same address race: one of them remains. `cache_modifier` and `eviction_policy` are hints for GPUs.
+    `boundary_check`, the axes along which elements outside the array are dropped. If two elements of one store go to
+    the same address, they race, and one of them remains. `cache_modifier` and `eviction_policy` are hints for GPUs.
 
     Example:
         @tilework.jit
@@ -114,10 +115,10 @@ def make_block_ptr(
 ) -> tensor:
     """A pointer to a block of an array, for `load`, `store` and `advance`.
 
-    `shape` and `strides` describe the whole array (in elements), `offsets` where the block begins, `block_shape` its
-    sizes. `order` lists the axes from the one that is contiguous in memory on: ``(1, 0)`` for row-major arrays. New
-    code makes a descriptor (`make_tensor_descriptor`), which also uses the copy engine (TMA) of NVIDIA GPUs from Hopper
-    on.
+    `shape` and `strides` describe the whole array (in elements), `offsets` says where the block begins, and
+    `block_shape` gives its sizes. `order` lists the axes, starting with the one that is contiguous in memory: ``(1,
+    0)`` for row-major arrays. New code should use a descriptor (`make_tensor_descriptor`), which also uses the copy
+    engine (TMA) of NVIDIA GPUs from Hopper on.
 
     Example:
         @tilework.jit
@@ -138,7 +139,7 @@ def make_block_ptr(
 
 
 def advance(base: tensor, offsets: Offsets, _semantic: "Semantic" = SUPPLIED) -> tensor:
-    """A block pointer moved by `offsets`; the old one is unchanged: ``p = tl.advance(p, (0, BLOCK_K))``.
+    """Return the block pointer moved by `offsets`; the original is unchanged: ``p = tl.advance(p, (0, BLOCK_K))``.
 
     Example:
         @tilework.jit
@@ -165,17 +166,18 @@ def make_tensor_descriptor(
     padding_option: str | constexpr = "zero",
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor_descriptor:
-    """Describe an array in memory whose blocks will be moved; the last stride is 1.
+    """Describe an array in memory whose blocks will be loaded or stored; the last stride is 1.
 
-    `shape` and `strides` are those of the array (strides in elements; all but the last make multiples of 16 bytes, from
-    0 to below 2^40, and `base` is one, too), `block_shape` the sizes of the blocks, known at compile time. Elements
-    outside of the array read as 0 (`padding_option` "zero") or NaN ("nan"), and are not written. The result is a
-    `tensor_descriptor`. Where the copy engine would use what breaks these rules, constants are refused, and other
-    values end the kernel with an error of the driver, as a shape with nothing in it does when a block of it is moved.
+    `shape` and `strides` are those of the array. Strides are in elements; in bytes, all but the last are multiples of
+    16, at least 0 and below 2^40. The address `base` is a multiple of 16 bytes, too. `block_shape` holds the sizes of
+    the blocks, known at compile time. Elements outside the array read as 0 (`padding_option` "zero") or NaN ("nan"),
+    and are not written. The result is a `tensor_descriptor`. If the copy engine would use values that break these
+    rules, constants are rejected during compilation, and other values end the kernel with a driver error. A block of an
+    array with an empty shape ends it in the same way.
 
-    From Hopper on NVIDIA GPUs copy such blocks with their copy engine (TMA), for which the host must have a function
-    that allocates memory: `tilework.set_allocator`. Everywhere else the accesses are plain ones. A host can also make
-    the descriptor and pass it: `tilework.tools.tensor_descriptor.TensorDescriptor`.
+    NVIDIA GPUs from Hopper on copy such blocks with their copy engine (TMA); for this, the host must provide a function
+    that allocates memory (`tilework.set_allocator`). Elsewhere, ordinary loads and stores are used. The host can also
+    create the descriptor and pass it: `tilework.tools.tensor_descriptor.TensorDescriptor`.
 
     Example:
         @tilework.jit
@@ -255,11 +257,11 @@ def atomic_cas(
     scope: str | constexpr | None = None,
     _semantic: "Semantic" = SUPPLIED,
 ) -> tensor:
-    """Replace memory by `val` where it equals `cmp`, and return the values that were there before.
+    """Replace memory by `val` where it equals `cmp`, and return the previous values.
 
-    Reading, comparing and writing are one step, which no other program comes in between. `sem` and `scope` are those of
-    `atomic_add`. It makes locks: ``while tl.atomic_cas(lock, 0, 1) == 1: pass`` waits for one, ``tl.atomic_xchg(lock,
-    0)`` frees it.
+    Reading, comparing and writing are one atomic step. `sem` and `scope` are those of `atomic_add`. It is used to
+    implement locks: ``while tl.atomic_cas(lock, 0, 1) == 1: pass`` acquires one, and ``tl.atomic_xchg(lock, 0)``
+    releases it.
 
     Example:
         @tilework.jit
@@ -309,16 +311,16 @@ def _atomic(kind: str, doc: str) -> _Atomic:
 
 atomic_add = _atomic(
     "add",
-    """Add `val` to memory; returns what was there before: ``ticket = tl.atomic_add(counter, 1)``.
+    """Add `val` to memory and return the previous value: ``ticket = tl.atomic_add(counter, 1)``.
 
-    The read and the write are one atomic step. Where `mask` is false nothing happens and the result is undefined. `sem`
-    is the memory semantic: "acq_rel" (default), "acquire", "release" or "relaxed"; `scope` the set of threads that it
-    orders: "gpu" (default), "cta" (this program) or "sys" (other devices and the host too). On the CPU single atomics
-    are always acquire and release.
+    The read and the write are one atomic step. Where `mask` is false, nothing happens and the result is undefined.
+    `sem` is the memory ordering: "acq_rel" (default), "acquire", "release" or "relaxed". `scope` is the set of threads
+    to which the ordering applies: "gpu" (default), "cta" (this program) or "sys" (also other devices and the host). On
+    the CPU, single atomics always acquire and release.
 
-    Sums of floats depend on the order of the programs. With `ordered=True` they take turns: all of program 0 come
-    first, then those of program 1 (x fastest), and the elements of a block one after the other. Reproducible kernels
-    require it for sums of floats.
+    Sums of floats depend on the order of the programs. With `ordered=True`, the additions have a fixed order: first
+    those of program 0, then those of program 1 and so on (x varies fastest), and within a block element by element.
+    Reproducible kernels require this for sums of floats.
 
     Example:
         @tilework.jit
@@ -332,7 +334,8 @@ atomic_add = _atomic(
 )
 atomic_max = _atomic(
     "max",
-    """Keep the larger of memory and `val`; returns what was there before. The rest is as in `atomic_add`.
+    """Store the larger of memory and `val`, and return the previous value. The other parameters are those of
+    `atomic_add`.
 
     Example:
         @tilework.jit
@@ -346,7 +349,8 @@ atomic_max = _atomic(
 )
 atomic_min = _atomic(
     "min",
-    """Keep the smaller of memory and `val`; returns what was there before. The rest is as in `atomic_add`.
+    """Store the smaller of memory and `val`, and return the previous value. The other parameters are those of
+    `atomic_add`.
 
     Example:
         @tilework.jit
@@ -360,7 +364,8 @@ atomic_min = _atomic(
 )
 atomic_and = _atomic(
     "and",
-    """Clear the bits of memory that are 0 in `val`; returns what was there before. The rest is as in `atomic_add`.
+    """Clear the bits of memory that are 0 in `val`, and return the previous value. The other parameters are those of
+    `atomic_add`.
 
     Example:
         @tilework.jit
@@ -374,7 +379,8 @@ atomic_and = _atomic(
 )
 atomic_or = _atomic(
     "or",
-    """Set the bits of memory that are 1 in `val`; returns what was there before. The rest is as in `atomic_add`.
+    """Set the bits of memory that are 1 in `val`, and return the previous value. The other parameters are those of
+    `atomic_add`.
 
     Example:
         @tilework.jit
@@ -388,7 +394,8 @@ atomic_or = _atomic(
 )
 atomic_xor = _atomic(
     "xor",
-    """Flip the bits of memory that are 1 in `val`; returns what was there before. The rest is as in `atomic_add`.
+    """Flip the bits of memory that are 1 in `val`, and return the previous value. The other parameters are those of
+    `atomic_add`.
 
     Example:
         @tilework.jit
@@ -402,9 +409,9 @@ atomic_xor = _atomic(
 )
 atomic_xchg = _atomic(
     "xchg",
-    """Replace memory by `val`; returns what was there before: ``tl.atomic_xchg(lock, 0)`` frees a lock.
+    """Replace memory by `val` and return the previous value: ``tl.atomic_xchg(lock, 0)`` releases a lock.
 
-    The rest is as in `atomic_add`.
+    The other parameters are those of `atomic_add`.
 
     Example:
         @tilework.jit

@@ -63,13 +63,14 @@ def _unary_operator(name: str) -> "Callable[[tensor], tensor]":
 
 
 class tensor(base_value):
-    """A runtime value: one element (its type is a dtype or a pointer), or a block of them (a `block_type`).
+    """A run-time value: one element (its type is a dtype or a pointer), or a block of elements (its type is a
+    `block_type`).
 
-    Python's operators work element by element and broadcast as NumPy does: ``+ - * / // % & | ^ << >> ~``, comparisons.
-    A Python number takes the type of the tensor beside it (``x + 1`` of int8 is int8) unless it is of a higher kind
-    (``x + 0.5`` of int8 is fp32). ``/`` of integers is a float; ``//`` and ``%`` of integers round towards zero, as in
-    C, and not as in Python. ``and``, ``or`` and ``not`` are for scalars and constants, ``&``, ``|`` and ``~`` for
-    blocks. ``x[:, None]``, ``x[3]`` and ``x[2:10]`` mean what they mean in NumPy.
+    Python's operators, ``+ - * / // % & | ^ << >> ~`` and comparisons, work element by element and broadcast as in
+    NumPy. A Python number takes the type of the tensor operand (``x + 1`` of int8 is int8) unless it is of a higher
+    kind (``x + 0.5`` of int8 is fp32). ``/`` of integers gives a float; ``//`` and ``%`` of integers round towards
+    zero, as in C, not as in Python. ``and``, ``or`` and ``not`` are for scalars and constants, ``&``, ``|`` and ``~``
+    for blocks. ``x[:, None]``, ``x[3]`` and ``x[2:10]`` mean what they mean in NumPy.
 
     Most functions of `tl` on a tensor are methods too: ``x.sum(0)`` is ``tl.sum(x, 0)``.
 
@@ -96,7 +97,8 @@ class tensor(base_value):
 
     @property
     def shape(self) -> tuple:
-        """Sizes as constants; empty for a scalar. Equal to a list or tuple of ints: ``x.shape == [4, 8]``.
+        """The sizes as constants; empty for a scalar. It compares equal to a list or tuple of ints: ``x.shape == [4,
+        8]``.
 
         Example:
             @tilework.jit
@@ -183,7 +185,7 @@ class tensor(base_value):
     __invert__, __not__ = _unary_operator("invert"), _unary_operator("not_")
     logical_and = _operator(
         "logical_and",
-        """Return True where both are true; ``x & y`` of comparisons is the same. Compare numbers first.
+        """True where both operands are true. For comparisons, ``x & y`` is the same; numbers must be compared first.
 
         Example:
             @tilework.jit
@@ -195,7 +197,8 @@ class tensor(base_value):
     )
     logical_or = _operator(
         "logical_or",
-        """Return True where one is true; ``x | y`` of comparisons is the same. Compare numbers first.
+        """True where at least one operand is true. For comparisons, ``x | y`` is the same; numbers must be compared
+        first.
 
         Example:
             @tilework.jit
@@ -215,9 +218,9 @@ class tensor(base_value):
     def __getitem__(self, slices: object, _semantic: "Semantic" = SUPPLIED) -> "tensor":
         """``x[:, None]``, ``x[3]``, ``x[i]``, ``x[2:10]``, ``x[..., ::2]``, with NumPy's meaning.
 
-        None inserts an axis of size 1, an integer (also a run-time scalar) picks one element of an axis, a slice whose
-        bounds are known at compile time takes some; ``x[2:10] = v`` gives `x` a new value. A run-time index outside the
-        block is undefined, and found in debug builds. `gather` takes blocks of indices.
+        None inserts an axis of size 1, an integer or run-time scalar picks one element of an axis, and a slice whose
+        bounds are known at compile time takes several; ``x[2:10] = v`` gives `x` a new value. A run-time index outside
+        the block is undefined behaviour; debug builds detect it. For blocks of indices, use `gather`.
 
         A scalar has no axis to keep: ``s[:, None]`` and ``s[None, :]`` are blocks of one element, as ``s[None]`` is.
 
@@ -236,7 +239,7 @@ class tensor(base_value):
         """
         items, is_scalar = _index_list(slices), not self.type.is_block()
         new_axes = [_unwrap_if_constexpr(index) is None for index in items]
-        if not all(is_new or _is_full_slice(index) for index, is_new in zip(items, new_axes)):
+        if not all(is_new or is_full_slice(index) for index, is_new in zip(items, new_axes)):
             return _semantic.subscript(self, slices)
         result = self
         for axis, is_new in enumerate(new_axes):
@@ -265,7 +268,7 @@ class tensor(base_value):
         return _semantic.cast(self, _unwrap_if_constexpr(dtype), _unwrap_if_constexpr(fp_downcast_rounding))
 
     def item(self, _semantic: "Semantic" = SUPPLIED) -> "tensor":
-        """The element of a block that has exactly one; a scalar is returned as it is.
+        """The element of a block that has exactly one; a scalar is returned unchanged.
 
         Example:
             @tilework.jit
@@ -391,11 +394,13 @@ def _index_list(slices: Any) -> Any:
     return slices if isinstance(slices, (list, tuple, builtins.tuple)) else [slices]
 
 
-def _is_full_slice(index: object) -> bool:
+def is_full_slice(index: object) -> bool:
+    """Return True for ``:``; the bounds of other slices may be run-time values, which do not compare with None."""
     index = _unwrap_if_constexpr(index)
     if isinstance(index, slice):
         return index.is_full()
-    return isinstance(index, builtins.slice) and index == builtins.slice(None)
+    is_slice = isinstance(index, builtins.slice)
+    return is_slice and index.start is None and index.stop is None and index.step is None
 
 
 dtype.value_class = tensor
@@ -471,10 +476,11 @@ class tensor_descriptor_type(base_type):
 
 
 class tensor_descriptor(base_value):
-    """A block-shaped window on an array in memory, made by `make_tensor_descriptor` or passed in by the host.
+    """A descriptor of an array in memory that is accessed in blocks, made by `make_tensor_descriptor` or passed by the
+    host.
 
     `shape` and `strides` are those of the array, `block_shape` and `dtype` those of the blocks that its methods move.
-    On NVIDIA GPUs from Hopper on the copy engine (TMA) moves them; elsewhere they are plain accesses with a mask.
+    On NVIDIA GPUs from Hopper on, the copy engine (TMA) moves them; elsewhere, ordinary masked loads and stores do.
 
     Example:
         from tilework.tools.tensor_descriptor import TensorDescriptor
@@ -497,7 +503,7 @@ class tensor_descriptor(base_value):
 
     @property
     def block_type(self) -> block_type:
-        """The type of the blocks it moves.
+        """The type of its blocks.
 
         Example:
             @tilework.jit
@@ -511,7 +517,7 @@ class tensor_descriptor(base_value):
 
     @property
     def block_shape(self) -> tuple:
-        """Sizes of the blocks it moves.
+        """The sizes of its blocks.
 
         Example:
             @tilework.jit
@@ -548,8 +554,8 @@ class tensor_descriptor(base_value):
     __repr__ = __str__
 
     def load(self, offsets: "Offsets", _semantic: "Semantic" = SUPPLIED) -> "tensor":
-        """The block whose first element is at `offsets`: ``desc.load([row, col])``. Elements outside of the array
-        read as the padding.
+        """The block whose first element is at `offsets`: ``desc.load([row, col])``. Elements outside the array read as
+        the padding.
 
         Example:
             @tilework.jit
@@ -565,7 +571,8 @@ class tensor_descriptor(base_value):
         return _semantic.descriptor_load(self, _unwrap_if_constexpr(offsets), "", "")
 
     def store(self, offsets: "Offsets", value: "Value", _semantic: "Semantic" = SUPPLIED) -> "tensor":
-        """Write a block of `block_shape`, converted to the descriptor's dtype; elements outside are dropped.
+        """Write a block of shape `block_shape`, converted to the descriptor's dtype; elements outside the array are
+        dropped.
 
         Example:
             @tilework.jit
@@ -580,10 +587,11 @@ class tensor_descriptor(base_value):
         return _semantic.descriptor_store(self, value, _unwrap_if_constexpr(offsets))
 
     def gather(self, *args: Any, _semantic: "Semantic" = SUPPLIED) -> "tensor":
-        """Rows `x_offsets` and columns from `y_offset` on: ``desc.gather(rows, col)``, for a block shape of (1, C).
+        """Load the rows `x_offsets`, from the column `y_offset` on: ``desc.gather(rows, col)``. The block shape must be
+        (1, C).
 
-        GPUs have instructions for it from sm_100 on, and earlier NVIDIA GPUs refuse it; the CPU and the interpreter
-        load the rows.
+        NVIDIA GPUs have instructions for it from sm_100 on; for earlier ones it is an error. The CPU and the
+        interpreter load the rows.
 
         Example:
             @tilework.jit
@@ -618,8 +626,8 @@ class tensor_descriptor(base_value):
         return _semantic.descriptor_scatter(self, value, *args)
 
     atomic_add = _descriptor_atomic("add", "Add a block to memory", 4, 7, "float32", "; nothing is returned")
-    atomic_min = _descriptor_atomic("min", "Keep the smaller of memory and `value`", 4, 3)
-    atomic_max = _descriptor_atomic("max", "Keep the larger of memory and `value`", 4, 4)
+    atomic_min = _descriptor_atomic("min", "Store the smaller of memory and `value`", 4, 3)
+    atomic_max = _descriptor_atomic("max", "Store the larger of memory and `value`", 4, 4)
     atomic_and = _descriptor_atomic("and", "Clear the bits that are 0 in `value`", 6, 2)
     atomic_or = _descriptor_atomic("or", "Set the bits that are 1 in `value`", 6, 7)
     atomic_xor = _descriptor_atomic("xor", "Flip the bits that are 1 in `value`", 6, 5)

@@ -13,7 +13,7 @@ thread then holds neighbours of a row.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from tilework.layouts.construct import SWIZZLES, Swizzle
@@ -136,6 +136,17 @@ class AmdWmma(Accumulator, name="amd_wmma", alias="mma"):
     @property
     def rank(self) -> int:
         return self.own_rank
+
+    def check_operand_parent(self, op_idx: int, parent: Distributed) -> None:
+        """The blocks of a cluster share an operand along the dimension of the result that it does not have."""
+        if any(not any(basis) for basis in self.cga) or len(set(self.cga)) < len(self.cga):
+            raise LayoutError("Accumulator CGA layout should not broadcast or have repeated rows")
+        missing = self.rank - 1 - op_idx
+        shared = tuple(tuple(0 if dim == missing else value for dim, value in enumerate(basis)) for basis in self.cga)
+        if not isinstance(parent, AmdWmma) or replace(parent, cga=self.cga) != self:
+            raise LayoutError("Incompatible parent encoding")
+        if parent.cga != shared:
+            raise LayoutError(f"Incompatible CGA layout for operand {op_idx}")
 
     def check_operand(self, op_idx: int, k_width: int) -> None:
         if self.version == 3 and k_width == 0:

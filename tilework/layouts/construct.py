@@ -136,4 +136,4 @@ def nvmma_shared(shape: Ints, order: Ints, bits: int, cga: Bases = ()) -> NvmmaS
     swizzle = next((width for width in (128, 64, 32) if row % width == 0), 0)
     if rank < 2 or prod(part) // part[order[0]] < 8:
         swizzle = 0
-    return NvmmaShared(swizzle, order[0] == 0, bits, False, rank, cga)
+    return NvmmaShared(swizzle, rank > 1 and order[0] == 0, bits, False, rank, cga)

@@ -101,7 +101,7 @@ class Encoding:
         return memo
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the cached hash: hashes of strings differ between processes."""
+        """Return the state without the cached hash: hashes of strings differ between processes."""
         return {name: value for name, value in vars(self).items() if name != "_hash"}
 
 
@@ -137,6 +137,11 @@ class Distributed(Encoding):
         """Return a layout of the same kind for fewer warps, its instructions at most `columns` wide; None if there is
         none."""
         return None
+
+    def check_operand_parent(self, op_idx: int, parent: "Distributed") -> None:
+        """Refuse an operand of `parent` beside a result in this layout."""
+        if parent != self:
+            raise LayoutError("Incompatible parent encoding")
 
     def check_operand(self, op_idx: int, k_width: int) -> None:
         """Refuse an operand that a dot with a result in this layout does not have."""
@@ -429,7 +434,10 @@ class Linear(WrittenAsBases, Distributed, name="linear", alias="linear"):
         for name, vectors in self.layout.bases:
             for vector in vectors:
                 if sum(value != 0 for value in vector) > 1:
-                    raise LayoutError(f"the {name} basis {list(vector)} moves in more than one dimension")
+                    raise LayoutError(
+                        "In a distributed layout, each base must move in at most one dimension: "
+                        f"the {name} basis {list(vector)} moves in more than one dimension"
+                    )
                 if any(value & (value - 1) for value in vector):
                     raise LayoutError(f"the {name} basis {list(vector)} is not a power of two")
         bare = self.layout
@@ -488,7 +496,7 @@ class NvmmaShared(Shared, name="nvmma_shared", alias="shared"):
 
     swizzling_byte_width: int
     transposed: bool
-    element_bit_width: int
+    element_bit_width: int = 0
     fp4_padded: bool = False
     rank: int = field(  # pyright: ignore[reportIncompatibleVariableOverride, reportIncompatibleMethodOverride]
         default=2, metadata=spelled(implied=lambda known: len(known["cga"][0]) if known["cga"] else 2)

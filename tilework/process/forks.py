@@ -37,7 +37,13 @@ else:
             return found
 
 
-ROOTS = frozenset({"tilework", "xdsl", "llvmlite", "numpy", "ml_dtypes"})  # what launches and compilations import
+# what launches and compilations import, and the clients of shared caches, some of which import while they work
+ROOTS = frozenset(
+    {
+        *("tilework", "xdsl", "llvmlite", "numpy", "ml_dtypes"),
+        *("redis", "s3fs", "fsspec", "aiobotocore", "botocore", "aiohttp", "cryptography"),
+    }
+)
 LONGEST = 20.0  # seconds that a fork waits for imports at most
 LOOK_EVERY = 0.001
 
@@ -53,7 +59,7 @@ LOCKS: list[Lock] = []
 
 
 class Taken(threading.local):
-    """By the thread that forks, for each of its forks: a signal handler may fork while a fork waits."""
+    """The locks that the forking thread holds, for each of its forks: a signal handler may fork while a fork waits."""
 
     def __init__(self) -> None:
         self.locks: list[list[Lock]] = []
@@ -110,7 +116,7 @@ def take_all(taken: list[Lock]) -> None:
 
 
 def after_fork() -> None:
-    """In parent and child."""
+    """Release the locks after a fork, in parent and child."""
     if TAKEN.locks:  # empty if this was imported during a fork
         release(TAKEN.locks.pop())
 

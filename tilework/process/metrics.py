@@ -11,8 +11,14 @@ process counts for itself, a forked one from zero.
 | name | labels | |
 |---|---|---|
 | `compiles`, `compile_seconds` | kernel, target | kernels that were compiled, and the time that took |
+| `waits`, `wait_seconds` | kernel, outcome | kernels that another process was compiling: `outcome` is done, or why they
+are compiled here: ours (the other process is dead or stopped), unfinished (it failed), late |
 | `fallbacks` | without, kernel, target | compilations repeated without an option (`auto_tma`) that exceeds the device |
 | `cache_hits` | kernel, cache | kernels that were not: `cache` is memory, disk, remote or bundle |
+| `remote_requests` | outcome | entries that the shared cache was asked for: hit, miss, refused, failed or skipped |
+| `remote_seconds` | what | time `waited` for it, and time of compilations that its hits `saved` |
+| `remote_bytes`, `remote_entries` | direction | what was `received` from it and `sent` to it, or `dropped` |
+| `remote_failures` | kind | what went wrong with it: unreachable, time-out, signature ... |
 | `loads`, `load_seconds` | kernel, target | code that was put into memory or onto a GPU |
 | `refusals` | kernel | launches and tunings that TILEWORK_NO_JIT=1, or the lack of a compiler, prevented |
 | `tunings`, `tuning_seconds` | kernel | choices of autotuners that had to be measured |
@@ -29,8 +35,15 @@ Callback = Callable[[str, float, Mapping[str, str]], object]
 HELP = {
     "compiles": "Kernels that were compiled.",
     "compile_seconds": "Time that compiling took.",
+    "waits": "Kernels that another process was compiling when they were needed.",
+    "wait_seconds": "Time that waiting for other processes took.",
     "fallbacks": "Compilations repeated without a choice of the compiler that does not fit the device.",
     "cache_hits": "Kernels that did not have to be compiled.",
+    "remote_requests": "Entries that the shared cache was asked for.",
+    "remote_seconds": "Time that the shared cache cost and saved.",
+    "remote_bytes": "Bytes of entries of the shared cache.",
+    "remote_entries": "Entries that the shared cache received, sent or did not get.",
+    "remote_failures": "Failures of the shared cache.",
     "loads": "Kernels whose code was loaded.",
     "load_seconds": "Time that loading took.",
     "refusals": "Launches and tunings that were refused because nothing may be compiled.",
@@ -53,7 +66,7 @@ def count(name: str, amount: float = 1, **labels: str) -> None:
 
 
 def snapshot() -> dict[str, dict[str, float]]:
-    """All counters: by name, and by their labels as Prometheus writes them (``'kernel="app.add",cache="disk"'``).
+    """All counters, by name and by labels as Prometheus writes them (``'kernel="app.add",cache="disk"'``).
 
     Example:
         @tilework.jit
@@ -69,7 +82,7 @@ def snapshot() -> dict[str, dict[str, float]]:
 
 
 def total(name: str, **labels: str) -> float:
-    """The sum of a counter over all that has these labels.
+    """The sum of a counter over all entries that have these labels.
 
     Example:
         before = tilework.metrics.total("cache_hits", cache="bundle")
@@ -95,7 +108,8 @@ def prometheus() -> str:
 
 
 def subscribe(callback: Callback) -> Callable[[], None]:
-    """Call ``callback(name, amount, labels)`` for every count from now on; what is returned ends that.
+    """Call ``callback(name, amount, labels)`` for every count from now on. Calling the returned function ends the
+    subscription.
 
     Example:
         seen = []

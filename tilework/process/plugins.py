@@ -30,7 +30,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
-from typing import Any
+from typing import Any, NoReturn
 
 from tilework.knobs import getenv, is_on
 
@@ -100,18 +100,24 @@ class Plugin:
 def refuse_libraries() -> None:
     """Raise an error if TRITON_PLUGIN_PATHS names compiled plugins, which are for Triton's own compiler."""
     for path in filter(None, (getenv("TRITON_PLUGIN_PATHS") or "").split(":")):
-        raise PluginError(
-            f"Failed to load plugin from path: {path}: TRITON_PLUGIN_PATHS names libraries for Triton's own compiler,"
-            " which tilework cannot load; plugins of tilework are Python packages with entry points of the groups"
-            " tilework.passes and tilework.ops"
-        )
+        extend_with(path, "TRITON_PLUGIN_PATHS")
+
+
+def extend_with(path: str, by: str = "extend_with") -> NoReturn:
+    """Refuse a compiled plugin, under the name of Triton 3.8's function that loads one."""
+    raise PluginError(
+        f"Failed to load plugin from path: {path}: {by} names libraries for Triton's own compiler, which tilework"
+        " cannot load; plugins of tilework are Python packages with entry points of the groups tilework.passes and"
+        " tilework.ops"
+    )
 
 
 PREFERRED: dict[tuple[str, str], Plugin] = {}
 
 
 def prefer(group: str, name: str, value: str | None) -> None:
-    """From now on `name` gives ``module:attribute`` in this process, whatever packages declare; None ends that.
+    """Let `name` refer to ``module:attribute`` in this process from now on, whatever packages declare; None undoes
+    this.
 
     Example:
         from tilework.process.plugins import find, prefer
@@ -126,7 +132,7 @@ def prefer(group: str, name: str, value: str | None) -> None:
 
 
 def plugins(group: str) -> tuple[Plugin, ...]:
-    """The entries of a group: what is built in, then entry points of other packages, then what was preferred to them.
+    """Return the entries of a group: built-in ones, then entry points of other packages, then those set by `prefer`.
 
     Example:
         from tilework.process.plugins import plugins
@@ -141,7 +147,7 @@ def plugins(group: str) -> tuple[Plugin, ...]:
 
 
 def find(group: str, name: str) -> Plugin | None:
-    """The entry point of this name, or None.
+    """Return the entry point with this name, or None.
 
     Example:
         from tilework.process.plugins import find
@@ -176,7 +182,7 @@ def is_archive(folder: str) -> bool:
 
 
 def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterable[Plugin]]]:
-    """Every package that is installed in a folder of the path and has entry points, with them."""
+    """Yield the packages with entry points that are installed in the folders of the path, with these entry points."""
     for folder in path:
         with suppress(FileNotFoundError):  # a relative one, in a process whose own folder was deleted
             yield from from_folder(os.path.abspath(folder))
@@ -184,7 +190,7 @@ def from_folders(path: Iterable[str]) -> Iterator[tuple[str, Iterable[Plugin]]]:
 
 @cache
 def from_folder(folder: str) -> list[tuple[str, list[Plugin]]]:
-    """Those of one folder."""
+    """Return the packages with entry points in one folder."""
     found: list[tuple[str, list[Plugin]]] = []
     try:
         names = os.listdir(folder)
@@ -213,7 +219,7 @@ def from_metadata() -> Iterator[tuple[str, Iterable[Plugin]]]:
 
 
 def plain_name(package: str) -> str:
-    """One spelling for all of those that a package may be written in."""
+    """Return the normalized name of a package: lower case, with ``-`` for ``_`` and ``.``."""
     return package.replace("_", "-").replace(".", "-").lower()
 
 

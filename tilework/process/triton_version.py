@@ -63,6 +63,21 @@ DIFFERENCES: dict[str, Difference] = {
         "tl.cat with can_reorder returns the elements of two 1-D blocks in any order",
         "can_reorder is ignored",
     ),
+    "single-config": Difference(
+        "3.8.0",
+        "a configuration that is the only one left by pruning is measured",
+        "it is taken without a measurement",
+    ),
+    "fraction-of-pruned": Difference(
+        "3.8.0",
+        "a fraction as `top_k` is one of all configurations of autotune",
+        "it is one of those that early_config_prune leaves",
+    ),
+    "schedule-hint": Difference(
+        "3.8.0",
+        "the option schedule_hint of AMD GPUs is none where a launch does not name it",
+        "it is the empty text, which means the same",
+    ),
     "fp8-division": Difference(
         "3.8.0",
         "two fp8 values of one type, or one and a number, are divided in fp8: x / 2.0 is fp8",

@@ -15,7 +15,7 @@ NAMES = {
     "Heuristics": "tilework.runtime.tuning.autotuner",
     "InterpreterError": "tilework.errors",
     "JITFunction": "tilework.runtime.launch.python.jit",
-    "KernelInterface": "tilework.runtime.launch.python.jit",
+    "KernelInterface": "tilework.runtime.launch.python.kernel_interface",
     "MockTensor": "tilework.runtime.launch.python.wrappers",
     "OutOfResources": "tilework.errors",
     "RedisRemoteCacheBackend": "tilework.runtime.kernel_cache.managers",
@@ -32,7 +32,7 @@ MODULES = {
     "jit": "tilework.runtime.launch.python.jit",
 }
 
-__all__ = ["driver"]
+__all__ = ["driver", *NAMES]
 
 show_stack_on_crash()
 

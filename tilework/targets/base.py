@@ -72,12 +72,17 @@ class Backend(ABC):
     def stages(self, options: "CompileOptions") -> dict[str, Stage]:
         """The stages in order: name to function from the previous output (the frontend's module) to its own."""
 
+    def separate_stages(self, options: "CompileOptions") -> dict[str, Stage]:
+        """The stages for a user who replaces some: also those that compilation usually skips."""
+        return self.stages(options)
+
     @abstractmethod
     def hash(self) -> str:
         """A key of the tools behind the stages, for the cache."""
 
     def entering(self, options: "CompileOptions") -> Mapping[str, Stage]:
-        """By stage, what is done with a file that the user provides as its output, if it is not taken as it is."""
+        """Return by stage a function that converts a file that the user provides as its output; others are used
+        unchanged."""
         return {}
 
     def binary_after(self, stage: str, options: "CompileOptions") -> str:
@@ -115,7 +120,7 @@ class Backend(ABC):
 
 
 def find_backend(target: GPUTarget) -> Backend:
-    """The backend for a target, from this package or one that registered itself.
+    """Return the backend for a target, from this package or from one that registered a backend.
 
     Example:
         from tilework.compiler import GPUTarget, make_backend

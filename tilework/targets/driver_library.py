@@ -11,6 +11,7 @@ device. Nothing is loaded before `FoundLibrary.library()` is called.
 """
 
 import ctypes
+import os
 import sys
 import threading
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from tilework.process.forks import held_at_fork
 
-SUCCESS, INVALID_VALUE = 0, 1
+SUCCESS, INVALID_VALUE, NOT_INITIALIZED = 0, 1, 3
 
 # attributes of functions, of pointers, flags: both vendors have the same values
 FUNCTION_MAX_THREADS, FUNCTION_SHARED, FUNCTION_LOCAL, FUNCTION_REGISTERS, FUNCTION_MAX_DYNAMIC_SHARED = 0, 1, 3, 4, 8
@@ -100,6 +101,11 @@ DEAD = (
     " can. With TRITON_SANITIZE=1 the error names the line"
 )
 
+FORKED = (
+    "\nThis process was forked from one that had used the GPU, which a driver does not allow: start processes with"
+    ' multiprocessing.get_context("spawn") or "forkserver", or before the first use of the GPU (docs/multi-process.md)'
+)
+
 
 class DriverError(RuntimeError):
     """A function of a driver failed; `code` is what it returned."""
@@ -123,6 +129,7 @@ class DriverLibrary(ABC):
 
     def __init__(self, loaded: Any) -> None:
         self.loaded = loaded
+        self.process = os.getpid()
         self.raw: dict[str, Callable[..., int]] = {}
 
     def function(self, name: str) -> Callable[..., int]:
@@ -165,7 +172,8 @@ class DriverLibrary(ABC):
     def check(self, code: int, detail: str = "") -> None:
         """Raise the error of a result code."""
         if code:
-            raise self.error(code, self.error_text(code), detail)
+            is_forked = code == NOT_INITIALIZED and self.process != os.getpid()
+            raise self.error(code, self.error_text(code), detail + FORKED * is_forked)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         symbol = self.names.get(name, name)
@@ -269,7 +277,7 @@ class FoundLibrary(Generic[Library]):
         return True
 
     def why_unusable(self) -> str | None:
-        """Why no GPU of this vendor can be used here; None if one can."""
+        """Return the reason why no GPU of this vendor can be used, or None if one can."""
         count = c_int()
         try:
             self.library().count_devices(ctypes.byref(count))

@@ -107,13 +107,25 @@ class CompileOptions:
         return cls(**(chosen | REPRODUCIBLE if chosen["reproducible"] else chosen))
 
     def hash(self) -> str:
-        """SHA-256 over every field; files that the options name count with their content."""
-        text = "_".join(f"{name}-{getattr(self, name)}" for name in option_names(type(self)))
-        digest = hashlib.sha256(text.encode())
-        for path in (self.ir_override, *(path for _, path in self.extern_libs)):
-            if path is not None and Path(path).is_file():
-                digest.update(content_digest(path))
-        return digest.hexdigest()
+        """The SHA-256 over all fields; of files that the options name, it includes the content and not the path."""
+        texts = {name: by_content(name, getattr(self, name)) for name in option_names(type(self))}
+        return hashlib.sha256("_".join(f"{name}-{text}" for name, text in texts.items()).encode()).hexdigest()
+
+
+def by_content(name: str, value: Any) -> Any:
+    """The value of an option for keys; a file that it names is replaced by a hash of its content."""
+    if name == "ir_override" and value is not None:
+        return file_text(str(value))
+    if name == "extern_libs" and value:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(library, file_text(str(path))) for library, path in pairs]
+    return value
+
+
+def file_text(path: str) -> str:
+    """Return a text that identifies a file regardless of its path: its extension, which names a stage, and a hash of
+    its content."""
+    return f"{Path(path).suffix}{content_digest(path).hex()}" if Path(path).is_file() else path
 
 
 def content_digest(path: str) -> bytes:

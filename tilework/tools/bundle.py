@@ -1,4 +1,4 @@
-"""Show what is in a file of `tilework precompile`, or verify all of it.
+"""Show what a file written by `tilework precompile` contains, or verify it.
 
 tilework bundle app.tilebundle                  targets, kernels, sizes, digest
 tilework bundle app.tilebundle --verify         every byte of it
@@ -9,23 +9,21 @@ import json
 from collections import Counter
 from typing import Any
 
-from tilework import knobs
 from tilework.errors import BundleError
 from tilework.runtime.bundle.bundle_file import BundleFile, Counts
-from tilework.runtime.bundle.serving import Bundle, cpu_mismatch, target_name
+from tilework.runtime.bundle.serving import Bundle, bundle_key, cpu_mismatch, target_name
 
 MISTAKES = (BundleError,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="the bundle")
-    parser.add_argument("--verify", action="store_true", help="verify every section, and say nothing else")
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--verify", action="store_true", help="verify every section, and print nothing else")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def run(args: argparse.Namespace) -> int:
-    key = knobs.runtime.bundle_key
-    bundle = Bundle(BundleFile.open(args.file, key=key.encode() if key else None))
+    bundle = Bundle(BundleFile.open(args.file, key=bundle_key()))
     if args.verify:
         bundle.verify()
         print(f"{args.file}: verified, digest {bundle.digest}")
@@ -55,6 +53,7 @@ def facts_of(bundle: Bundle) -> dict[str, Any]:
         "kernels": file.kernels,
         "specializations": bundle.manifest,
         "tunings": bundle.tunings,
+        "trees": [tree.to_json() for tree in bundle.trees],
     }
 
 
@@ -75,4 +74,5 @@ def text_of(bundle: Bundle) -> str:
     for row in facts["tunings"]:
         chosen = ", ".join(f"{name}={value}" for name, value in row["config"].items())
         lines.append(f"  tuned {row['kernel'].rpartition(':')[2]}{tuple(row['tuning'])}: {chosen}")
+    lines += [f"  {line}" for tree in bundle.trees for line in tree.lines()]
     return "\n".join(lines)

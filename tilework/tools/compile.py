@@ -1,16 +1,16 @@
 """`tilework compile FILE.py:KERNEL --signature "..." --target cuda:90 --emit ttir -o DIR`.
 
-KERNEL may be left out where the file has one. Compilation can continue from a file of a later stage:
-`tilework compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
+KERNEL can be omitted if the file has only one. Compilation can also continue from the file of a later stage: `tilework
+compile FILE.llir --target cuda:90 --emit ptx,cubin,sass -o DIR`.
 
 The signature has one entry per parameter, in order: a type code (``*fp32``, ``i32``, ``tensordesc<fp16[64, 64]>``),
 with ``:16`` if the value or address is a multiple of 16, ``:S`` (``:16S``) if the array has less than 2 GiB, and ``:1``
-if the value is 1; or a constant (``1024``, ``True``, ``"row"``, ``fp16``) for a compile-time parameter. Entries left
-out at the end take their defaults. Without a signature, the first of the file's `CASES` with this kernel says how it is
-called, as in `examples/`: its `types`, `constexprs` and `attrs`.
+if the value is 1; or a constant (``1024``, ``True``, ``"row"``, ``fp16``) for a compile-time parameter. Entries omitted
+at the end take their defaults. Without a signature, the first entry of the file's `CASES` for this kernel is used (its
+`types`, `constexprs` and `attrs`), as in `examples/`.
 
-With `--aot` a kernel becomes something that C programs call, see docs/aot.md. `python -m tilework.tools.compile` is
-that under the name and with the options of Triton's `triton.tools.compile`.
+With `--aot`, the kernel is compiled for C programs to call; see docs/aot.md. `python -m tilework.tools.compile` does
+the same with the options of Triton's `triton.tools.compile`.
 """
 
 import argparse
@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-t", "--target", help="cuda:80, cuda:90, hip:gfx942, cpu (default: cuda:90; with --aot the current device)"
     )
-    parser.add_argument("-w", "--num-warps", type=int, help="default: 4; with --aot 1, as in Triton")
-    parser.add_argument("--num-ctas", type=int, default=1)
-    parser.add_argument("-ns", "--num-stages", type=int, help="default: that of the target; with --aot 3")
+    parser.add_argument("-w", "--num-warps", type=int, help="default: 4; with --aot, 1, as in Triton")
+    parser.add_argument("--num-ctas", type=int, default=1, help="the number of blocks in a cluster; default: 1")
+    parser.add_argument("-ns", "--num-stages", type=int, help="default: the target's; with --aot, 3")
     parser.add_argument("--debug", action="store_true", help="keep device asserts and overflow checks")
     parser.add_argument("--emit", default="ttir", help="stages to write, separated by commas (default: %(default)s)")
     parser.add_argument(
@@ -50,16 +50,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         "--out-path",
         metavar="DIR",
-        help="write KERNEL.STAGE files there; default: print, what is no text goes to .; with --aot a folder, or how"
-        " the files begin",
+        help="the folder for KERNEL.STAGE files; default: print text, and write other files to the "
+        "current folder; with --aot, a folder or the prefix of the files",
     )
     add = parser.add_argument_group(
         "ahead of time", "for C programs: a header, and a C source or an object (docs/aot.md)"
     ).add_argument
-    add("--aot", action="store_true", help="write these instead of stages; -s may be given several times")
+    add(
+        "--aot",
+        action="store_true",
+        help="write C sources, headers and objects instead of stages; -s can be given several times",
+    )
     add("-n", "--kernel-name", help="the kernel, if the source is only FILE.py")
     add("-g", "--grid", help='three C expressions, for example "(n + 1023) / 1024, 1, 1"')
-    add("-on", "--out-name", help="how the C functions begin; default: the kernel's name")
+    add("-on", "--out-name", help="the prefix of the C functions; default: the kernel's name")
 
 
 def run(args: argparse.Namespace) -> int:

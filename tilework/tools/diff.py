@@ -1,5 +1,5 @@
-"""Compare two compilations: which stages differ, behind which pass they begin to, registers, memory, limits side by
-side.
+"""Compare two compilations: which stages differ, after which pass the differences begin, and registers, memory and
+limits side by side.
 
     tilework diff kernels.py:old kernels.py:new --signature "*fp32:16, i32, 1024"            two kernels
     tilework diff kernels.py:matmul --a-options num_warps=4 --b-options num_warps=8,BLOCK=128    two configurations
@@ -7,10 +7,10 @@ side.
     tilework diff before.json after.json --kernel matmul                         two compilers, or yesterday and today
     tilework diff kernels.py:matmul --b-options num_stages=1 --output diff.html              a page for a browser
 
-What is compared is a kernel of a file, the file of a stage, or a page or .json file that `tilework explore -o` saved;
-one that is not named is the other. Options are compile options or constants of the kernel. `--show TTGIR` prints all of
-the difference of a stage, or of a pass. The result is 0 if all stages are the same, 1 if not, and 2 if something went
-wrong.
+Each side is a kernel in a file, the file of a stage, or a page or .json file saved by `tilework explore -o`. If B is
+omitted, it is A with other options. Options are compile options or constants of the kernel. `--show TTGIR` prints the
+complete difference of a stage or a pass. The exit code is 0 if all stages are the same, 1 if they differ, and 2 if
+something went wrong.
 """
 
 import argparse
@@ -31,21 +31,21 @@ SAVED = (".html", ".json")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework diff`."""
     add = parser.add_argument
-    add("a", metavar="A", help="FILE.py:KERNEL, the file of a stage, or what `tilework explore -o` saved")
-    add("b", metavar="B", nargs="?", help="the other one; default: A again, with other options")
+    add("a", metavar="A", help="FILE.py:KERNEL, the file of a stage, or a file saved by `tilework explore -o`")
+    add("b", metavar="B", nargs="?", help="the other side; default: A with other options")
     for side in ("", "a-", "b-"):
-        of = f"of {side[0]} only" if side else "of both"
+        of = f"for {side[0].upper()} only" if side else "for both"
         add(f"--{side}options", default="", metavar="NAME=VALUE,...", help=f"{of}: num_warps=8,BLOCK=128")
         add(f"--{side}target", help=f"{of}: cuda:90, hip:gfx942, cpu{'' if side else ' (default: cuda:90)'}")
         add(f"--{side}signature", default="", help=f"{of}: types and constants, as `tilework compile` takes them")
-    add("--kernel", metavar="NAME", help="which kernel of a saved page; not needed if it has one")
+    add("--kernel", metavar="NAME", help="the kernel of a saved page; not needed if the page has only one")
     add(
         "--counters",
         action="store_true",
-        help="run kernels of files with CASES in the emulator, and compare the counts",
+        help="run kernels of files with CASES in the emulator, and compare the counters",
     )
-    add("--show", metavar="STAGE|PASS", help="print all of the difference of one stage, or behind one pass")
-    add("-o", "--output", metavar="FILE.html", help="write a page, too")
+    add("--show", metavar="STAGE|PASS", help="print the complete difference of one stage, or after one pass")
+    add("-o", "--output", metavar="FILE.html", help="also write a page")
     add("--open", action="store_true", help="open the page in a browser")
 
 
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def side_of(args: argparse.Namespace, side: str, named: str, settings: dict[str, Any]) -> Any:
-    """One of the two: the data of what was saved, with one kernel, or what to compile."""
+    """Return one side of the comparison: saved data with one kernel, or a request to compile."""
     from tilework.inspect.explorer.document import read, targets_of  # lazily: as in `run`
     from tilework.tools.explore import named_request
 

@@ -1,11 +1,10 @@
-"""Report the parts of tilework that work on this machine, and what to install for the rest: one line each.
+"""Report which parts of tilework work on this machine and what to install for the others, one line each.
 
     tilework doctor              everything; exit code 0, or 1 if something that is here does not work
     tilework doctor --json       the same for programs
 
-Devices are not only looked for: a small kernel is compiled and run on each that is said to work, in a process of its
-own, and its result is compared. `ok` works, `--` is not here and is not needed, `!!` is here and does not work, or is
-needed.
+A device counts as working only if a small kernel has been compiled and run on it, in a separate process, with the
+correct result. `ok`: it works; `--`: it is missing and not needed; `!!`: it does not work, or it is missing and needed.
 """
 
 import argparse
@@ -39,6 +38,8 @@ OPTIONAL = {
     "pandas": "perf_report(return_df=True): pip install pandas",
     "ray": "tuning on a cluster: pip install 'tilework[ray]'",
     "redis": "a cache that machines share: pip install 'tilework[redis]'",
+    "s3fs": "such a cache in S3: pip install 'tilework[s3]'",
+    "cryptography": "signatures with Ed25519: pip install 'tilework[signing]'",
 }
 CPU_FEATURES = (
     "avx2",
@@ -81,7 +82,7 @@ print(kernel.metadata.target)
 
 @dataclass(frozen=True)
 class Line:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: str
@@ -92,12 +93,12 @@ class Line:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="write JSON")
-    parser.add_argument("--quick", action="store_true", help="run no kernels")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--quick", action="store_true", help="do not run kernels")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at everything; 1 if something is broken."""
+    """Run all checks, and return 1 if something is broken."""
     lines: list[Line] = []
     for look in LOOKS:
         for line in look(args):
@@ -279,7 +280,7 @@ def cache(args: argparse.Namespace) -> Iterable[Line]:
         yield Line("cache", BROKEN, f"{folder} cannot be written ({reason}): set TRITON_CACHE_DIR to a folder that can")
         return
     from tilework.runtime.kernel_cache.entry import EntryStore  # lazily: few look at it
-    from tilework.runtime.kernel_cache.managers import entries_of
+    from tilework.runtime.kernel_cache.eviction import entries_of
 
     entries = entries_of(EntryStore(folder))
     used, bound = sum(entry.bytes for entry in entries), knobs.cache.max_size
@@ -288,7 +289,7 @@ def cache(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def environment(args: argparse.Namespace) -> Iterable[Line]:
-    """Variables that look like ours and mean nothing."""
+    """Report variables that look like ours and are unknown."""
     from tilework.knobs.meanings import MEANINGS, WITHOUT_KNOB  # lazily: a table for people
 
     known = {*MEANINGS, *WITHOUT_KNOB}

@@ -1,4 +1,4 @@
-"""Run a kernel of a PTX file, or of LLVM text for AMD GPUs, without a GPU, check it, count what it does.
+"""Run a kernel from a PTX file, or from LLVM IR for AMD GPUs, without a GPU; check it, and count what it does.
 
     tilework emulate add.ptx --grid 4 --block 128 --arg f32:512:random --arg f32:512 --arg i32=512 --dump 1
     tilework emulate gemm.ptx --kernel gemm --block 128 --shared 32768 --arg f16:64x64:random --counters
@@ -6,12 +6,13 @@
     tilework emulate add.llir --grid 4 --arg f32:512:range --arg f32:512 --arg i32=512 --dump 1 --check
 
 An argument is an array TYPE:SHAPE[:FILL] (FILL is zeros, ones, range, random, a number, or a .npy file), a number
-TYPE=VALUE, or bytes HEX as hex=0011ff. Pointers to scratch memory, which compiled kernels have behind their own
-parameters, are filled in; threads, and bytes of shared memory, are those that the file declares (`.reqntid`,
-`.maxntid`, tilework's first line). Arrays are far from each other, so that an access past the end of one is reported
-with its index. `--dump N` prints argument N (from 0) after the launch, or writes it: `--dump 2=out.npy`. With `--check`
-warps run one at a time in an order that the seed decides, and races, uninitialised reads, bad accesses and missing
-waits are reported. What is wrong is one line on stderr and exit code 1 (findings of --check: all of them, exit code 1).
+TYPE=VALUE, or bytes HEX as hex=0011ff. The pointers to scratch memory that compiled kernels have after their own
+parameters are supplied automatically. The numbers of threads and of bytes of shared memory are those that the file
+declares (`.reqntid`, `.maxntid`, tilework's first line). Arrays are far apart, so that an access past the end of one is
+reported with its index. `--dump N` prints argument N (counted from 0) after the launch, or writes it: `--dump
+2=out.npy`. With `--check`, warps run one at a time in an order determined by the seed, and races, uninitialised reads,
+bad accesses and missing waits are reported. An error prints one line to stderr and sets exit code 1; so do the findings
+of --check, all of which are printed.
 """
 
 import argparse
@@ -51,30 +52,37 @@ LARGEST = 1 << 32  # bytes of an argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="the PTX, or LLVM text")
-    parser.add_argument("--kernel", help="which kernel; not needed if the file has one")
-    parser.add_argument("--grid", default="1", help="blocks: 2,1,1")
-    parser.add_argument("--block", help="threads of a block: 128 or 16,8; default: what the file says, or 32")
+    parser.add_argument("file", help="the PTX file, or LLVM IR for AMD GPUs")
+    parser.add_argument("--kernel", help="the kernel; not needed if the file has only one")
+    parser.add_argument("--grid", default="1", help="the number of blocks: 2,1,1")
+    parser.add_argument(
+        "--block", help="the number of threads of a block: 128 or 16,8; default: the number in the file, or 32"
+    )
     parser.add_argument(
         "--arg",
         dest="args",
         action="append",
         default=[],
         metavar="ARG",
-        help="f32:1024:random, i32=5, hex=00ff; in order",
+        help="an argument: f32:1024:random, i32=5 or hex=00ff; one option for each, in order",
     )
     parser.add_argument(
-        "--shared", type=int, default=None, help="bytes of dynamic shared memory; default: what the file says, or 0"
+        "--shared",
+        type=int,
+        default=None,
+        help="the bytes of dynamic shared memory; default: the number in the file, or 0",
     )
     parser.add_argument(
-        "--counters", action="store_true", help="count instructions, sectors, bank conflicts, by source line"
+        "--counters", action="store_true", help="count instructions, sectors and bank conflicts by source line"
     )
-    parser.add_argument("--check", action="store_true", help="look for races, uninitialised reads, missing waits")
-    parser.add_argument("--seed", type=int, default=0, help="of random arrays and of the order of warps")
+    parser.add_argument("--check", action="store_true", help="look for races, uninitialised reads and missing waits")
+    parser.add_argument("--seed", type=int, default=0, help="the seed for random arrays and for the order of warps")
     parser.add_argument(
-        "--dump", action="append", default=[], metavar="N[=FILE]", help="print argument N afterwards, or save it"
+        "--dump", action="append", default=[], metavar="N[=FILE]", help="print argument N after the launch, or save it"
     )
-    parser.add_argument("--max-instructions", type=int, help="of a block, after which it is taken to be endless")
+    parser.add_argument(
+        "--max-instructions", type=int, help="the number of instructions of a block after which it counts as endless"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

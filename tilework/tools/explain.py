@@ -1,5 +1,5 @@
-"""Run a program, and say why its kernels were compiled again, why configurations lost, what makes them slow, where they
-differ.
+"""Run a program, and explain why its kernels were recompiled, why configurations were slower, what makes kernels slow,
+and where their results differ between devices.
 
     tilework explain train.py --epochs 1                 why compiled, why tuned, why slow
     tilework explain --why compiled train.py             one question, or several: compiled,tuned,slow,different
@@ -10,7 +10,7 @@ differ.
     tilework explain -m package.module                   a module
     tilework explain records                             a folder of a running program (TILEWORK_EXPLAIN=records)
 
-The program runs as it is, in a process of its own. If it fails, what had happened until then is explained.
+The program runs unchanged, in a separate process. If it fails, everything up to the failure is explained.
 """
 
 import argparse
@@ -43,15 +43,15 @@ CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework explain`."""
     add = parser.add_argument
-    add("--why", default=",".join(DEFAULT), metavar="LIST", help=f"which questions: {','.join(QUESTIONS)} (default:"
+    add("--why", default=",".join(DEFAULT), metavar="LIST", help=f"the questions: {','.join(QUESTIONS)} (default:"
                                                                f" {','.join(DEFAULT)})")  # fmt: skip
-    add("--json", action="store_true", help="print JSON; what the program prints goes to stderr")
+    add("--json", action="store_true", help="print JSON; the program's output goes to stderr")
     add(
         "--target",
         action="append",
         default=[],
         metavar="TARGET",
-        help="why slow: another target than the program's, for example cuda:90; may be repeated",
+        help="for slow: a target other than the program's, such as cuda:90; can be repeated",
     )
     add(
         "--device",

@@ -7,8 +7,8 @@ pass, layouts, limits.
     tilework explore kernels.py:matmul --signature "*fp16:16, *fp16:16, *fp16:16, i32, 64" --target hip:gfx942
     tilework explore -o softmax.html --no-open softmax.py
 
-The page is one file that needs no network and no server. `-o NAME.json` writes the data alone; `tilework diff` compares
-two of either. Options come before the program, everything behind it is the program's own.
+The page is one file that needs no network and no server. `-o NAME.json` writes only the data; `tilework diff` compares
+two pages or two data files. Options come before the program; everything after it is passed to the program.
 """
 
 import argparse
@@ -29,23 +29,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework explore`."""
     add = parser.add_argument
     add("source", metavar="SCRIPT.py|FILE.py:KERNEL|FILE.STAGE", help="a program, a kernel, or the file of a stage")
-    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what a program is called with")
-    add("-o", "--output", metavar="FILE", help="where the page goes (.json: the data); default: a temporary file")
-    add("--no-open", action="store_true", help="write the page, open no browser")
+    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the arguments of the program")
+    add(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="the file to write the page to (.json: the data); default: a temporary file",
+    )
+    add("--no-open", action="store_true", help="write the page without opening a browser")
     add(
         "--target",
-        help="cuda:90, hip:gfx942, cpu, or several with commas; default: what a program runs on, else cuda:90",
+        help="cuda:90, hip:gfx942 or cpu, or several separated by commas; default: the device of the "
+        "program, otherwise cuda:90",
     )
-    add("--kernel", metavar="NAME", help="of a program only the kernels with this name")
+    add("--kernel", metavar="NAME", help="show only the kernels of the program with this name")
     add(
-        "--most", type=int, default=MOST, metavar="N", help="kernels of a program that are shown (default: %(default)s)"
+        "--most",
+        type=int,
+        default=MOST,
+        metavar="N",
+        help="the maximum number of kernels to show (default: %(default)s)",
     )
-    add("--triton", action="store_true", help="run the program with tilework as its Triton")
+    add("--triton", action="store_true", help="run the program with tilework in place of Triton")
     add("--no-counters", action="store_true", help="do not run the kernel in the emulator")
-    add("--signature", default="", help="of a kernel in a file: types and constants, as `tilework compile` takes them")
-    add("--num-warps", type=int, help="of a kernel in a file; default: that of the target")
-    add("--num-ctas", type=int)
-    add("--num-stages", type=int)
+    add("--signature", default="", help="for a kernel in a file: types and constants, as for `tilework compile`")
+    add("--num-warps", type=int, help="for a kernel in a file; default: the target's")
+    add("--num-ctas", type=int, help="for a kernel in a file; default: 1")
+    add("--num-stages", type=int, help="for a kernel in a file; default: the target's")
 
 
 def normalise(argv: list[str]) -> list[str]:
@@ -145,11 +155,11 @@ def watched_requests(args: argparse.Namespace, targets: Any) -> tuple[list[Any],
         seen.kernels = {key: found for key, found in seen.kernels.items() if found[0].name == args.kernel}
     if not seen.kernels:
         named = f" called {args.kernel}" if args.kernel else ""
-        help = (
-            "TRITON_INTERPRET runs kernels as Python"
-            if knobs.runtime.interpret
-            else "does it launch one in this process?"
-        )
+        help = "does it launch one in this process?"
+        if knobs.runtime.interpret:
+            help = "TRITON_INTERPRET runs kernels as Python"
+        elif code:
+            help = "the program failed before its first launch"
         raise NotExplored(f"{program.name} has compiled no kernel{named}: {help}")
     if len(seen.kernels) > args.most:
         print(

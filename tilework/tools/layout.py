@@ -6,10 +6,10 @@
     tilework layout -i kernel.ttgir -alias-names=blocked,mma -t "tensor<16x16xf16>" -use-hw-view
     tilework layout -i kernel.ttgir -alias-names=mma --shape 16x16 --svg mma.svg
 
-An element that several threads hold shows all of them: T0:0|T4:0. Sizes that are no powers of two are laid out with
-padding, which is shown as such (dashes; [9,1] in the view of the hardware; grey in a picture). For shared memory the
-bank conflicts of a warp that reads a row or a column follow. Old spellings (`#triton_gpu.blocked`,
-`#triton_nvidia_gpu...`) are read too. An error is one line on stderr and exit code 1.
+If several threads hold an element, all of them are shown: T0:0|T4:0. Sizes that are not powers of two are laid out with
+padding, which is marked (by dashes; by [9,1] in the hardware view; in grey in a picture). For shared memory, the bank
+conflicts of a warp that reads a row or a column are also shown. Old spellings (`#triton_gpu.blocked`,
+`#triton_nvidia_gpu...`) are accepted, too. An error prints one line to stderr and sets exit code 1.
 """
 
 import argparse
@@ -61,17 +61,17 @@ def normalise(argv: Sequence[str]) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("encoding", nargs="?", help="the layout: '#ttg.blocked<{...}>'")
-    parser.add_argument(
-        "-l", dest="attribute", metavar="ENCODING", help="the layout, printed with no more than its view"
-    )
+    parser.add_argument("-l", dest="attribute", metavar="ENCODING", help="the layout; print only its view")
     parser.add_argument("-i", dest="file", help="a file of IR that defines layouts as aliases")
-    parser.add_argument("--alias-names", default="", help="of the aliases in the file only these, comma-separated")
+    parser.add_argument("--alias-names", default="", help="show only these aliases of the file, separated by commas")
     parser.add_argument("--shape", help="the shape of the tensor: 16x16")
     parser.add_argument("-t", dest="tensor", metavar="TYPE", help="the type of the tensor: 'tensor<16x16xf16>'")
     parser.add_argument(
         "--bits", type=int, help="the size of an element, for bank conflicts (default: of the type; 32)"
     )
-    parser.add_argument("--hw-view", action="store_true", help="what each thread holds, or the element at each offset")
+    parser.add_argument(
+        "--hw-view", action="store_true", help="show what each thread holds, or the element at each offset"
+    )
     parser.add_argument("--svg", metavar="FILE", help="draw the layout into a file instead")
     parser.add_argument("-o", dest="output", metavar="FILE", help="write the text to a file")
 

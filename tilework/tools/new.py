@@ -1,11 +1,11 @@
-"""Write a small project to begin with: a kernel, its test against NumPy, a benchmark and a notebook.
+"""Write a small project to start from: a kernel, a test against NumPy, a benchmark and a notebook.
 
     tilework new saxpy               the folder saxpy/ with all of them
     tilework new work/saxpy          the same below work/
 
-The kernel computes `factor * x + y`; change it into your own. The files need nothing but tilework, NumPy and, for the
-test, pytest. The name becomes the names of the folder, of the module and of a function in it, so it is a Python
-identifier that is not yet the name of something else. A folder that exists is left alone.
+The kernel computes `factor * x + y`; change it into your own. The files need only tilework, NumPy and, for the test,
+pytest. The folder, the module and a function in it get this name, so it must be a Python identifier that is not in use.
+An existing folder is not changed.
 """
 
 import argparse
@@ -135,7 +135,7 @@ CELLS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework new`."""
-    parser.add_argument("name", metavar="NAME", help="of the folder, the kernel and its module")
+    parser.add_argument("name", metavar="NAME", help="the name of the folder, the kernel and its module")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -161,7 +161,7 @@ def check_name(name: str) -> None:
         meant = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_")
         if not meant.isidentifier() or keyword.iskeyword(meant):
             meant = f"my_{meant or 'kernel'}"
-        raise UsageError(f"{name!r} cannot be the name of a Python function: try {meant!r}")
+        raise UsageError(f"{name!r} cannot be the name of a kernel: try {meant!r}")
     if name in MODULES:
         raise UsageError(f"{name!r} is the name of a module that programs import: try 'my_{name}'")
     if name in names_used():

@@ -4,19 +4,21 @@
     tilework opt kernel.ttir -canonicalize --triton-combine --print-after-all
     tilework opt kernel.ttir -p canonicalize,cse --check-each --seed 7 --given K=256
 
-Passes run in the order in which they are named, by `-p`, by `-pass-pipeline=builtin.module(...)` or as options of their
-own (one or two dashes, `--name="option=value"`). An error is one line on stderr, with file, line and column, and exit
-code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks so are the remarks of passes. Where
-`convert-triton-gpu-to-llvm{compute-capability=90}` or `convert-triton-amdgpu-to-llvm{arch=gfx942}` is among them, as in
-reproducers of that stage, also Triton's, LLVM text is printed: the other steps of that stage are part of writing it.
+Passes run in the order in which they are named: by `-p`, by `-pass-pipeline=builtin.module(...)`, or as separate
+options (one or two dashes, `--name="option=value"`). An error prints one line to stderr, with file, line and column,
+and sets exit code 1. With MLIR_ENABLE_DIAGNOSTICS=remarks, the remarks of passes are printed in the same way. If the
+passes include `convert-triton-gpu-to-llvm{compute-capability=90}` or `convert-triton-amdgpu-to-llvm{arch=gfx942}`, as
+in reproducers of that stage (including Triton's), LLVM IR is printed; writing it includes the other steps of that
+stage.
 
-With `--verify-diagnostics` the `expected-error` comments of a test file must match the diagnostics:
+With `--verify-diagnostics`, the `expected-error` comments of a test file must match the diagnostics:
 
     // expected-error @below {{only matching widths}}
     %0 = tt.bitcast %a : tensor<128xf32> -> tensor<128xi16>
 
-The comment holds a substring of the message. `@below`, `@above`, `@+2` and `@-1` select another line; without one the
-diagnostic is on the comment's own line. `expected-remark`, `expected-warning` and `expected-note` work the same.
+The comment contains a substring of the message. `@below`, `@above`, `@+2` and `@-1` select another line; without them,
+the diagnostic is on the line of the comment. `expected-remark`, `expected-warning` and `expected-note` work in the same
+way.
 """
 
 import argparse
@@ -185,19 +187,30 @@ def more_options() -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework opt`."""
     add = parser.add_argument
-    add("file", nargs="?", default="-", help="the file to read; - for standard input")
+    add("file", nargs="?", default="-", help="the file to read, or - for standard input")
     add("-p", dest="pipeline", action="append", default=[], metavar="PASS,PASS{o=v}", help="passes to run")
-    add("--run-reproducer", action="store_true", help="run the passes that a reproducer names behind its module")
-    add("-o", dest="output", default="-", metavar="FILE", help="where to write; standard output by default")
-    add("--list-passes", action="store_true", help="list the passes and end")
-    add("--print-before-all", action="store_true", help="print the module before each pass, on stderr")
-    add("--print-after-all", action="store_true", help="print the module after each pass, on stderr")
+    add("--run-reproducer", action="store_true", help="run the passes that a reproducer lists after its module")
+    add("-o", dest="output", default="-", metavar="FILE", help="the file to write; default: standard output")
+    add("--list-passes", action="store_true", help="list the passes and exit")
+    add("--print-before-all", action="store_true", help="print the module to stderr before each pass")
+    add("--print-after-all", action="store_true", help="print the module to stderr after each pass")
     add("--verify-each", action="store_true", help="verify the module after each pass")
     add("--check-each", action="store_true", help="evaluate each function before and after each pass, and compare")
-    add("--seed", type=int, default=0, metavar="N", help="the seed of --check-each's inputs")
-    add("--given", action="append", default=[], metavar="NAME=VALUE", help="an argument for --check-each, by name")
-    add("--split-input-file", action="store_true", help="treat the sections between `// -----` lines as files")
-    add("--verify-diagnostics", default="", metavar="all|only-expected", help="compare with expected-error comments")
+    add("--seed", type=int, default=0, metavar="N", help="the seed for the inputs of --check-each")
+    add(
+        "--given",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="the value of an argument for --check-each, by name",
+    )
+    add("--split-input-file", action="store_true", help="treat the sections between `// -----` lines as separate files")
+    add(
+        "--verify-diagnostics",
+        default="",
+        metavar="all|only-expected",
+        help="compare diagnostics with expected-error comments",
+    )
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
     add("--mlir-use-nameloc-as-prefix", action="store_true", help="name values after their source names")
     add("--allow-unregistered-dialect", action="store_true", help="accept unknown ops in the generic form")
@@ -412,7 +425,7 @@ def apply(job: Job, module: ModuleOp, one: Pass) -> bool:
 
 
 def report_failure(job: Job, error: PassError | StageError | DiagnosticException) -> None:
-    """A pass that gave up, at the op it names."""
+    """Report the failure of a pass, at the op that it names."""
     if isinstance(error, PassError):
         job.error(named_position(job, error.loc), error.message)
     else:

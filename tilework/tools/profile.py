@@ -1,5 +1,5 @@
-"""Run a program, and show where its time goes: a tree of kernels, what each reaches of what this machine can, what to
-look at first.
+"""Run a program, and show where its time goes: a tree of kernels, how close each comes to the limits of this machine,
+and what to look at first.
 
     tilework profile train.py --epochs 1                 a table
     tilework profile --html profile.html train.py        also a page with pictures, for a browser
@@ -10,9 +10,9 @@ look at first.
     tilework profile --save before.json train.py         keep the profile, and compare it with that of another day,
     tilework profile --compare before.json after.json    version, block size or machine (--html FILE: also as a page)
 
-The program runs as it is; scopes of `tilework.profiler` in it become branches of the tree. The profile is shown when it
-ends, also if it fails or is interrupted, and the exit code is the program's. What the machine can do is measured once,
-and kept in the cache folder.
+The program runs unchanged; scopes of `tilework.profiler` in it become branches of the tree. The profile is shown when
+the program ends, even if it fails or is interrupted, and the exit code is the program's. The limits of the machine are
+measured once and kept in the cache folder.
 """
 
 import argparse
@@ -35,13 +35,21 @@ INTERRUPTED = "tilework profile: interrupted; this is what was seen until then"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tilework profile`."""
     add = parser.add_argument
-    add("--html", metavar="FILE", help="write a page with pictures: where the time goes, and how far from the limits")
-    add("--trace", metavar="FILE", help="write what ran when, in Chrome's format")
-    add("--output", "-o", metavar="FILE", help="write the tree, in the format of Proton and Hatchet")
-    add("--save", metavar="FILE", help="write the profile for a later --compare (a page contains it, too)")
-    add("--compare", action="store_true", help="run nothing: SCRIPT and ARGUMENT are two profiles, before and after")
-    add("--top", type=int, default=40, metavar="N", help="how many lines of the tree are shown (40)")
-    add("--measure", action="store_true", help="measure again what the machine can do")
+    add(
+        "--html",
+        metavar="FILE",
+        help="write a page with pictures: where the time goes, and how close kernels come to the limits",
+    )
+    add("--trace", metavar="FILE", help="write a timeline in Chrome's trace format")
+    add("--output", "-o", metavar="FILE", help="write the tree in the format of Proton and Hatchet")
+    add("--save", metavar="FILE", help="write the profile for a later --compare (pages contain it, too)")
+    add(
+        "--compare",
+        action="store_true",
+        help="compare two profiles: SCRIPT is the one before, ARGUMENT the one after; nothing is run",
+    )
+    add("--top", type=int, default=40, metavar="N", help="the number of lines of the tree to show (default: 40)")
+    add("--measure", action="store_true", help="measure the limits of the machine again")
     program.add_arguments(parser)
 
 

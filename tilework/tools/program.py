@@ -16,14 +16,14 @@ from tilework.as_triton import as_triton, run_script, says_triton
 from tilework.errors import UsageError
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, modules: bool = True) -> None:
+def add_arguments(parser: argparse.ArgumentParser, *, modules: bool = True, is_optional: bool = False) -> None:
     """Add the options that name a program and its arguments."""
     add = parser.add_argument
-    add("--triton", action="store_true", help="run the program with tilework as its Triton")
+    add("--triton", action="store_true", help="run the program with tilework in place of Triton")
     if modules:
         add("-m", dest="is_module", action="store_true", help="SCRIPT is the name of a module")
-    add("program", metavar="SCRIPT", help="the Python program")
-    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="what it is called with")
+    add("program", metavar="SCRIPT", nargs="?" if is_optional else None, help="the Python program")
+    add("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="the arguments of the program")
 
 
 class Program(NamedTuple):
@@ -36,7 +36,7 @@ class Program(NamedTuple):
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> "Program":
-        """The one that the options name; a mistake if there is none."""
+        """Return the program that the options name; UsageError if there is none."""
         found = cls(args.program, tuple(args.arguments), getattr(args, "is_module", False), args.triton)
         if not found.is_there():
             raise UsageError(f"there is no {'module' if found.is_module else 'file'} {found.name}")
@@ -69,7 +69,7 @@ class Program(NamedTuple):
         return [sys.executable, *(["-m", "tilework.as_triton"] if self.means_us() else []), *arguments]
 
     def run(self) -> None:
-        """As ``python SCRIPT`` and ``python -m MODULE`` do."""
+        """Run it in this process, as ``python SCRIPT`` and ``python -m MODULE`` do."""
         if self.means_us():
             as_triton()
         sys.argv = [self.name, *self.arguments]
@@ -80,7 +80,7 @@ class Program(NamedTuple):
             run_script(Path(self.name))
 
     def exit_code(self, interrupted: str) -> int:
-        """Run it to its end, threads included; what it raises is shown as Python would."""
+        """Run it until all its threads have ended, and return its exit code; exceptions are printed as Python does."""
         try:
             self.run()
         except SystemExit as error:
@@ -99,7 +99,7 @@ class Program(NamedTuple):
         return 0
 
     def why_nothing(self, code: int) -> str:
-        """Why no kernel was launched, as far as that can be known."""
+        """Return the probable reason that no kernel was launched."""
         if knobs.runtime.interpret:
             why = "kernels run as Python, nothing is compiled, and they have no times of their own"
             return f"note: TRITON_INTERPRET=1 is set: {why}"
@@ -111,7 +111,7 @@ class Program(NamedTuple):
 
 
 def code_of(error: SystemExit) -> int:
-    """As the interpreter understands it: text is printed, and a failure."""
+    """Return the exit code of a SystemExit as the interpreter does: a text is printed, and the code is 1."""
     if error.code is None or isinstance(error.code, int):
         return error.code or 0
     print(error.code, file=sys.stderr)

@@ -30,12 +30,14 @@ def parse_arguments(argv: Sequence[str] | None = None) -> tuple[argparse.Namespa
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("-n", "--name", default=DEFAULT_PROFILE_NAME, help="the profile's path, without suffix; - is standard output")
-    add("-b", "--backend", choices=("cupti", "roctracer", "instrumentation"), help="default: by the device")
+    add(
+        "-n", "--name", default=DEFAULT_PROFILE_NAME, help="the path of the profile, without suffix; -: standard output"
+    )
+    add("-b", "--backend", choices=("cupti", "roctracer", "instrumentation"), help="default: depends on the device")
     add("-c", "--context", choices=CONTEXTS, default="shadow", help="a kernel's path: its scopes, or its call stack")
-    add("-m", "--mode", help="accepted, as by Triton's command, and not used")
-    add("-d", "--data", choices=tuple(DATA), default="tree", help="what is collected")
-    add("-k", "--hook", choices=("None", "triton"), help="triton: names, flops and bytes from launch_metadata")
+    add("-m", "--mode", help="accepted because Triton has it; has no effect")
+    add("-d", "--data", choices=tuple(DATA), default="tree", help="what to collect")
+    add("-k", "--hook", choices=("None", "triton"), help="triton: take names, flops and bytes from launch_metadata")
     add("program", nargs=argparse.REMAINDER, metavar="(script.py | pytest) ARGUMENT ...", help="what to run")
     found = parser.parse_args(argv)
     if not found.program:

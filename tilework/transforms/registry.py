@@ -219,7 +219,6 @@ WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "tritongpu-optimize-dot-operands": ("hoist-layout-conversion",),  # as on every GPU with cp.async
     "tritongpu-pipeline": ("dump-intermediate-steps",),
     "tritonamdgpu-optimize-dot-operands": ("arch-generation-name",),
-    "tritonamdgpu-pipeline": ("use_pingpong", "use-pingpong"),  # the schedule is the same, as in Triton 3.7
     "tritonamdgpu-update-async-wait-count": ("arch-generation-name",),  # widths of copies are on the copies
 }
 

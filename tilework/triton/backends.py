@@ -309,7 +309,7 @@ class ListedBackend(BaseBackend):
     def add_stages(self, stages: dict[str, Any], options: Any, language: Language = Language.TRITON) -> None:
         if language is not Language.TRITON:
             raise ValueError("tilework compiles kernels of the tile language, not Gluon")
-        for name, stage in self.stages(options).items():  # of the backend that is the other base class
+        for name, stage in self.separate_stages(options).items():  # of the backend that is the other base class
             stages[name] = self.two_arguments(name, stage, options)
 
     def two_arguments(self, name: str, stage: Callable[[Any], Any], options: Any) -> Callable[..., Any]:
@@ -508,6 +508,35 @@ class HIPBackend(HipBackend, ListedBackend):
     def parse_options(self, opts: Any) -> CompileOptions:
         return super().parse_options(known(opts, HIPOptions))
 
+    @staticmethod
+    def make_ttir(mod: Any, metadata: dict[str, Any], options: Any) -> Any:
+        """Optimise the TTIR of the frontend, in place."""
+        return run_named("ttir", mod, metadata, options)
+
+    @staticmethod
+    def make_ttgir(mod: Any, metadata: dict[str, Any], options: Any) -> Any:
+        """Convert TTIR to TTGIR, in place."""
+        return run_named("ttgir", mod, metadata, options)
+
+    @staticmethod
+    def gluon_to_ttgir(src: Any, metadata: dict[str, Any], options: Any) -> Any:
+        raise ValueError("tilework compiles kernels of the tile language, not Gluon")
+
+    @staticmethod
+    def make_llir(src: Any, metadata: dict[str, Any], options: Any) -> str:
+        """Return the LLVM text of TTGIR."""
+        return run_named("llir", src, metadata, options)
+
+    @staticmethod
+    def make_amdgcn(src: str, metadata: dict[str, Any], options: Any) -> str:
+        """Return the assembly of LLVM text."""
+        return run_named("amdgcn", src, metadata, options)
+
+    @staticmethod
+    def make_hsaco(src: str, metadata: dict[str, Any], options: Any) -> bytes:
+        """Return the code object of assembly."""
+        return run_named("hsaco", src, metadata, options)
+
     is_within_2gb = staticmethod(is_small)
 
     @staticmethod
@@ -518,6 +547,12 @@ class HIPBackend(HipBackend, ListedBackend):
     def get_tensor_specialization(arg: Any, **kwargs: Any) -> str:
         key = BaseBackend.get_tensor_specialization(arg, **kwargs)
         return key + "S" if knobs.amd.use_buffer_ops and is_small(arg) else key
+
+
+def run_named(stage: str, source: Any, metadata: dict[str, Any], options: Any) -> Any:
+    """Run a stage for an AMD GPU that is known by the options."""
+    backend = HIPBackend(GPUTarget("hip", options.arch, options.warp_size))
+    return backend.two_arguments(stage, backend.separate_stages(options)[stage], options)(source, metadata)
 
 
 def get_min_dot_size(target: GPUTarget) -> Any:

@@ -23,6 +23,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from tilework.runtime.devices.active_driver import driver
+
 FP32, FP16, BF16, FP8E4M3, FP4E2M1 = 0, 2, 14, 28, 33  # cudaDataType_t
 DATA_TYPES = {"float32": FP32, "float16": FP16, "bfloat16": BF16, "float8_e4m3fn": FP8E4M3}
 COMPUTE_FP32 = 68  # cublasComputeType_t
@@ -81,6 +83,23 @@ def check(name: str, status: int) -> None:
 def call(name: str, *arguments: Any) -> None:
     """Call a function of the library; its status must be success."""
     check(name, getattr(library(), name)(*arguments))
+
+
+HANDLES: "dict[int, CublasLt]" = {}  # by device
+WORKSPACE = 32 << 20  # bytes
+
+
+def current_handle() -> "CublasLt | None":
+    """Return cuBLAS for the current device (`triton.testing.cublas` of Triton 3.8), created at the first call;
+    None on devices that are not NVIDIA's."""
+    if driver.active.get_current_target().backend != "cuda":
+        return None
+    device = driver.active.get_current_device()
+    if device not in HANDLES:
+        import torch  # lazily: the workspace is a tensor
+
+        HANDLES[device] = CublasLt(torch.empty(WORKSPACE, dtype=torch.uint8, device=f"cuda:{device}"))
+    return HANDLES[device]
 
 
 class CublasLt:

@@ -143,6 +143,10 @@ def extend(module: ModuleType, aliases: Iterable[str]) -> None:
         return sorted({*(own_listed() if own_listed is not None else names), *added, *inside})
 
     names.update(__getattr__=find, __dir__=listed)
+    if "__all__" in names:  # which packages of Triton have, and its other modules do not
+        packages = [added_names(alias) for alias in aliases if alias in children()]
+        public = [name for package in packages for name, (_, old) in package.items() if name == old]
+        names["__all__"] = list(dict.fromkeys((*names["__all__"], *public)))
 
 
 def empty_module(name: str) -> ModuleType:
@@ -159,13 +163,13 @@ def show_names(name: str, module: ModuleType, members: Iterable[str] = ()) -> No
     source text, as Inductor does, import them by it."""
     if not name.startswith("triton.language"):
         return
-    language = importlib.import_module("tilework.language.constant_text")
+    origins = importlib.import_module("tilework.language.origins")
     callables = importlib.import_module("tilework.language.function").JITCallable
     for member in members or list(vars(module)):
         value = vars(module)[member]
         if isinstance(value, FunctionType | type | callables) and value.__name__ == member:
             if value.__module__.startswith(("tilework.language", "tilework.triton.language")):
-                language.set_shown_module(value, name)
+                origins.set_shown_module(value, name)
 
 
 class AliasLoader(Loader):

@@ -157,3 +157,6 @@ class TensorDescriptor:
         """Return the descriptor of a whole NumPy array or torch tensor."""
         sizes, strides = list(tensor.shape), strides_of(tensor)
         return TensorDescriptor(tensor, sizes, strides, list(block_shape), layout, padding, round_f32_to_tf32)
+
+
+TensorDescriptorIm2Col = NotCompiled("triton.experimental.gluon.nvidia.hopper.TensorDescriptorIm2Col")

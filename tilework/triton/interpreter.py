@@ -34,8 +34,8 @@ from tilework.oracles.interpreter.function import (
     COMPILER_OPTIONS,
     FP8_TYPES,
     Interpreter,
+    call_of,
     is_ordered,
-    passed,
     programs_of,
 )
 from tilework.oracles.interpreter.function import Options as LaunchOptions
@@ -423,9 +423,10 @@ class GridExecutor:
         grid: Any = self.grid(named) if callable(self.grid) else self.grid
         x, y, z = (*((grid,) if isinstance(grid, int) else grid), 1, 1)[:3]
         interpreter_builder.set_grid_dim(x, y, z)
+        call = call_of(self.fn, values)
         for program in programs_of((x, y, z), self.is_ordered):
             interpreter_builder.set_grid_idx(*program)
-            self.fn(**{name: passed(value) for name, value in values.items()})
+            call()
         self._restore_args_dev(args_dev, args_hst, kwargs, kwargs_hst)
 
 

@@ -30,6 +30,7 @@ from tilework.ir.tt.function_ops import dictionaries
 from tilework.ir.types import PointerType
 from tilework.ir.verify import first_problem
 from tilework.language.elementwise_builtins import PropagateNan as PROPAGATE_NAN
+from tilework.process.plugins import extend_with
 from tilework.targets.base import run_passes
 
 
@@ -97,6 +98,9 @@ class context:
 
 def load_dialects(context: "context") -> None:
     """Do nothing: every dialect is registered."""
+
+
+extend_dialects_with = extend_with
 
 
 class Handle:

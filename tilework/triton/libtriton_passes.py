@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tilework.process.plugins import plugins, refuse_libraries
+from tilework.process.plugins import extend_with, plugins, refuse_libraries
 from tilework.transforms.registry import PASSES
 
 COMMON = {
@@ -149,6 +149,8 @@ common, ttir, ttgpuir, convert, llvmir = map(group, (COMMON, TTIR, TTGPUIR, CONV
 
 class PluginPasses:
     """The passes that other packages add (`tilework.passes` of `process/plugins.py`), as functions by name."""
+
+    extend_with = staticmethod(extend_with)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         refuse_libraries()

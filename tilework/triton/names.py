@@ -55,6 +55,7 @@ NAMES: dict[str, dict[str, str]] = {
     "triton": {"tilework.triton.runtime": "max_shared_mem"},
     "triton._C.libtriton": {
         "tilework.knobs": "getenv",
+        "tilework.process.plugins": "extend_with",
         "tilework.runtime.kernel_cache.key": "get_cache_invalidating_env_vars=cache_invalidating_env_vars",
         "tilework.triton.runtime": "getenv_bool native_specialize_impl",
     },
@@ -130,12 +131,13 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "triton.compiler.make_launcher": {},  # empty in Triton too
     "triton.experimental.gluon": {
-        "tilework.language.core": "must_use_result",
+        "tilework.language.core": "aggregate must_use_result",
         "tilework.language.function": "constexpr_function",
     },
     "triton.experimental.gluon.language": {"tilework.triton.gluon": "NVMMASharedLayout"},
     "triton.experimental.gluon.language._layouts": {"tilework.triton.gluon": "NVMMASharedLayout"},
-    "triton.experimental.gluon.nvidia.hopper": {"tilework.triton.gluon": "TensorDescriptor"},
+    "triton.experimental.gluon.nvidia.blackwell": {"tilework.triton.gluon": "TensorDescriptor TensorDescriptorIm2Col"},
+    "triton.experimental.gluon.nvidia.hopper": {"tilework.triton.gluon": "TensorDescriptor TensorDescriptorIm2Col"},
     "triton.knobs": {
         "tilework.knobs.cuda_tools": "NvidiaTool",
         "tilework.triton.runtime": (
@@ -208,7 +210,7 @@ NAMES: dict[str, dict[str, str]] = {
         "tilework.language.semantic": "TritonSemantic=Semantic",
         "tilework.oracles.interpreter": "AccessError register_memory",
         "tilework.oracles.interpreter.rewriter": "ASTTransformer=Rewriter FunctionRewriter",
-        "tilework.runtime.launch.python.jit": "KernelInterface",
+        "tilework.runtime.launch.python.kernel_interface": "KernelInterface",
         "tilework.tools.tensor_descriptor": "TensorDescriptor",
     },
     "triton.runtime.jit": {
@@ -229,7 +231,11 @@ NAMES: dict[str, dict[str, str]] = {
             " is_namedtuple native_specialize_impl serialize_specialization_data"
         ),
     },
-    "triton.testing": {"tilework.triton.runtime": "_summarize_statistics", "triton": "runtime"},
+    "triton.testing": {
+        "tilework.triton.cublas": "cublas=current_handle",
+        "tilework.triton.runtime": "_summarize_statistics",
+        "triton": "runtime",
+    },
     "triton.tools": {"tilework.triton.linear_layout": "LinearLayout"},
 }
 
@@ -246,5 +252,7 @@ GLUON_MODULES = frozenset(
         "language.nvidia.ampere.mbarrier",
         "language.nvidia.blackwell", "language.nvidia.blackwell.float2", "language.nvidia.blackwell.tma",
         "language.nvidia.hopper", "language.nvidia.hopper.mbarrier", "language.nvidia.hopper.tma",
+        "language.amd.cdna5", "language.nvidia.blackwell.clc", "language.nvidia.hopper.cluster",
+        "language.nvidia.rubin",
     )
 )  # fmt: skip

@@ -179,7 +179,7 @@ def get_jit_fn_file_line(fn: Any) -> tuple[str, int]:
     base = fn
     while not isinstance(base, JITCallable):
         base = base.fn
-    return base.fn.__code__.co_filename, base.def_line
+    return base._file, base.def_line
 
 
 def create_function_from_signature(sig: Any, kparams: Sequence[KernelParam], backend: Any) -> Any:

@@ -169,3 +169,12 @@ def test_scaled_rejects(kernel) -> None:
         scaled(k, a, good, "e2m1", b, good, "e4m3")
     with pytest.raises(AssertionError, match="packed along a dimension different than K: rhs is e4m3"):
         scaled(k, a, good, "e4m3", b, good, "e4m3", b_pack=False)
+
+
+def test_allow_tf32_where_there_is_none(kernel) -> None:
+    k = kernel({"allowed_dot_input_precisions": ("ieee", "bf16x3"), "default_dot_input_precision": "ieee"})
+    a = k.block(tl.float32, 16, 16)
+    dot(k, a, a, allow_tf32=True)
+    assert not any("inputPrecision" in line for line in k.lines())
+    with pytest.raises(AssertionError, match=r"input_precision must be one of \('ieee', 'bf16x3'\). Got tf32"):
+        dot(k, a, a, precision="tf32")

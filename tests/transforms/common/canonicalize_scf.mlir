@@ -231,6 +231,69 @@ tt.func public @if_nested(%n: i32, %x: i32, %y: i32, %c: i1, %d: i1, %p: !tt.ptr
   tt.return
 }
 
+// The second branches yield the same; other results are selects.
+// CHECK-LABEL: tt.func public @if_nested_with_results(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = arith.andi %c, %d : i1
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = arith.select %c, %y, %x : i32
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = scf.if %[[A]] -> (i32) {
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = tt.load %p : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[D]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %x : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.store %p, %[[B]] : !tt.ptr<i32>
+// CHECK-NEXT: tt.store %p, %[[C]] : !tt.ptr<i32>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @if_nested_with_results(%c: i1, %d: i1, %p: !tt.ptr<i32>, %x: i32, %y: i32) {
+  %s:2 = scf.if %c -> (i32, i32) {
+    %t = scf.if %d -> (i32) {
+      %v = tt.load %p : !tt.ptr<i32>
+      scf.yield %v : i32
+    } else {
+      scf.yield %x : i32
+    }
+    scf.yield %y, %t : i32, i32
+  } else {
+    scf.yield %x, %x : i32, i32
+  }
+  tt.store %p, %s#0 : !tt.ptr<i32>
+  tt.store %p, %s#1 : !tt.ptr<i32>
+  tt.return
+}
+
+// Here they do not.
+// CHECK-LABEL: tt.func public @if_nested_with_other_results(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = scf.if %c -> (i32) {
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = scf.if %d -> (i32) {
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = tt.load %p : !tt.ptr<i32>
+// CHECK-NEXT: scf.yield %[[C]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %y : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: scf.yield %[[B]] : i32
+// CHECK-NEXT: } else {
+// CHECK-NEXT: scf.yield %x : i32
+// CHECK-NEXT: }
+// CHECK-NEXT: tt.store %p, %[[A]] : !tt.ptr<i32>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @if_nested_with_other_results(%c: i1, %d: i1, %p: !tt.ptr<i32>, %x: i32, %y: i32) {
+  %s = scf.if %c -> (i32) {
+    %t = scf.if %d -> (i32) {
+      %v = tt.load %p : !tt.ptr<i32>
+      scf.yield %v : i32
+    } else {
+      scf.yield %y : i32
+    }
+    scf.yield %t : i32
+  } else {
+    scf.yield %x : i32
+  }
+  tt.store %p, %s : !tt.ptr<i32>
+  tt.return
+}
+
 // CHECK-LABEL: tt.func public @if_knows_condition(
 // CHECK-NEXT: %[[A:[^ :,)]+]] = arith.constant 0 : i32
 // CHECK-NEXT: scf.if %c {

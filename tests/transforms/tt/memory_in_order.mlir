@@ -39,7 +39,7 @@ tt.func @ordered(%p: !tt.ptr<f32>, %n: i32) {
 // CHECK-NEXT: ttg.barrier all
 // CHECK-NEXT: tt.store
 
-// A kernel that returns in several places: what the blocks before have done holds in the next one.
+// A kernel that has several returns: what the blocks before have done holds in the next one.
 tt.func @returns_early(%p: !tt.ptr<f32>, %stop: i1, %x: f32) {
   tt.store %p, %x : !tt.ptr<f32>
   cf.cond_br %stop, ^bb1, ^bb2

@@ -28,7 +28,7 @@ tt.func public @sum(%p: !tt.ptr<f32>, %n: i32) {
   tt.return
 }
 
-// A function without a neutral element is told what is seen.
+// A function without a neutral element gets a mask of the visible elements.
 // CHECK-LABEL: tt.func public @own_function
 // CHECK:       %[[S:.*]]:2 = "tt.reduce"(%x, %[[SEEN:.*]]) <{axis = 1 : i32}> ({
 // CHECK-NEXT:  ^{{.*}}(%[[L:.*]]: f32, %[[LV:.*]]: i1, %[[R:.*]]: f32, %[[RV:.*]]: i1):

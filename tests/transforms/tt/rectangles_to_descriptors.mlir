@@ -1,6 +1,6 @@
 // RUN: tilework opt %s -p tt-rectangles-to-descriptors -p canonicalize -p cse
 
-// Rows by a stride, columns by the counter of the loop; a tile whose first dimension is contiguous is turned. What moved the pointers is gone.
+// Rows by a stride, columns by the counter of the loop; a tile whose first dimension is contiguous is transposed. The ops that advanced the pointers are gone.
 // CHECK:       tilework.rectangles = "{{.*}}\22maps\22: [{\22base\22: 0{{.*}}{\22base\22: 1
 // CHECK-LABEL: tt.func public @product
 // CHECK-SAME:  !tt.tensordesc<tensor<64x32xf16>>

@@ -53,14 +53,15 @@ tt.func public @store(%d: !tt.tensordesc<tensor<16xui8>>, %x: i32, %v: tensor<16
 
 // Rows come from the offsets, columns from the start.
 // CHECK-LABEL: tt.func public @gather_scatter
-// CHECK-SAME:  i64, %{{[a-z0-9]+}}: i1, %[[ROUND:[a-z0-9]+]]: i1, %rows
+// CHECK-SAME:  i64, %[[NAN:[a-z0-9]+]]: i1, %[[ROUND:[a-z0-9]+]]: i1, %rows
 // CHECK:       %[[R:.*]] = tt.expand_dims %rows {axis = 1 : i32} : tensor<8xi32> -> tensor<8x1xi32>
 // CHECK-NEXT:  %[[C:.*]] = arith.extsi %y : i32 to i64
 // CHECK-NEXT:  %[[RX:.*]] = arith.extsi %[[R]] : tensor<8x1xi32> to tensor<8x1xi64>
 // CHECK-NEXT:  tt.splat %[[C]] : i64 -> tensor<16xi64>
 // CHECK:       arith.muli %[[RX]], %{{.*}} : tensor<8x1xi64>
 // CHECK:       arith.cmpi slt, %[[RX]], %{{.*}} : tensor<8x1xi64>
-// CHECK:       %[[V:.*]] = tt.load %{{.*}} : tensor<8x16x!tt.ptr<f32>>
+// CHECK:       %[[OTHER:.*]] = arith.select %[[NAN]], %{{.*}}, %{{.*}} : tensor<8x16xf32>
+// CHECK-NEXT:  %[[V:.*]] = tt.load %{{.*}}, %{{.*}}, %[[OTHER]] : tensor<8x16x!tt.ptr<f32>>
 // CHECK:       %[[T:.*]] = arith.select %[[ROUND]], %{{.*}}, %[[V]] : tensor<8x16xf32>
 // CHECK:       tt.store %{{.*}}, %[[T]], %{{.*}} : tensor<8x16x!tt.ptr<f32>>
 tt.func public @gather_scatter(%d: !tt.tensordesc<tensor<1x16xf32>>, %rows: tensor<8xi32>, %y: i32) {

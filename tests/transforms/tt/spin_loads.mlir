@@ -53,7 +53,7 @@ tt.func public @carried(%p: !tt.ptr<i32>, %q: !tt.ptr<i32>, %c: i1) {
   tt.return
 }
 
-// A search looks at another place in every round: nothing is waited for.
+// A search reads another address in every iteration: it waits for nothing.
 // CHECK-LABEL: tt.func public @search
 // CHECK-NOT:   isVolatile
 tt.func public @search(%p: !tt.ptr<i32>, %k: i32) -> i32 {

@@ -24,7 +24,7 @@ START = "    x = n * 3\n    at = 0 * n\n"
 
 
 class Loop:
-    """The lines of a drawn loop that leaves a trace of what it did; it ends early for reasons that scalars give."""
+    """The lines of a generated loop that leaves a trace of what it did; it ends early for reasons that scalars give."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -83,15 +83,15 @@ class Language:
         return index[0][index[1]]
 
 
-class Place(tuple):
-    def __add__(self, offset: object) -> "Place":
-        return Place((self[0], self[1] + offset))
+class Pointer(tuple):
+    def __add__(self, offset: object) -> "Pointer":
+        return Pointer((self[0], self[1] + offset))
 
 
 def in_python(body: str, n: int, m: int, values: list[int]) -> list[int]:
     out, space = [-1] * 256, {"tl": Language}
     exec(f"def f(out, values, n, m):\n{body}", space)
-    space["f"](Place((out, 0)), Place((values, 0)), n, m)  # pyright: ignore[reportCallIssue]
+    space["f"](Pointer((out, 0)), Pointer((values, 0)), n, m)  # pyright: ignore[reportCallIssue]
     return out
 
 

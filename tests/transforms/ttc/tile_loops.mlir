@@ -92,7 +92,7 @@ tt.func public @bias(%x: !tt.ptr<f32>, %b: !tt.ptr<f32>, %stride: i32) {
   tt.return
 }
 
-// A store to other places of the array that was loaded waits until all elements are loaded.
+// A store to other elements of the array that was loaded waits until all elements are loaded.
 
 // CHECK-LABEL: tt.func public @reverse(
 // CHECK: %[[ALL:.*]] = ttc.alloc : !ttc.buf<64xf32>
@@ -159,7 +159,7 @@ tt.func public @transposed(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>) {
   tt.return
 }
 
-// A gather reads a buffer at a computed place; an index that may be outside is taken modulo the size.
+// A gather reads a buffer at a computed index; an index that may be outside is taken modulo the size.
 
 // CHECK-LABEL: tt.func public @gathered(
 // CHECK: %[[B:.*]] = ttc.alloc : !ttc.buf<64xi32>

@@ -148,7 +148,7 @@ tt.func @descriptor(%da: !tt.tensordesc<tensor<64x32xf16>>, %db: !tt.tensordesc<
 
 // -----
 
-// Only 16-bit elements can be transposed by wgmma: a right factor of others that lies along N becomes the left one, read into
+// Only 16-bit elements can be transposed by wgmma: a right factor of other elements that is contiguous along N becomes the left one, read into
 // registers.
 // CHECK: #mma = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 8]}>
 // CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 32}>
@@ -178,7 +178,7 @@ tt.func @tf32(%pa: tensor<64x32x!tt.ptr<f32>, #blocked>,%pb: tensor<32x64x!tt.pt
 
 // -----
 
-// A left factor of i8 that lies along M is read into registers, with its rows in the order that ldmatrix gives; the right one,
+// A left factor of i8 that is contiguous along M is read into registers, with its rows in the order that ldmatrix gives; the right one,
 // of which K is contiguous, stays in memory.
 // CHECK-LABEL: tt.func @int8_left(
 // CHECK: %[[M:.*]] = ttg.local_alloc %a : (tensor<128x64xi8, #blocked>) -> !ttg.memdesc<128x64xi8, #shared, #smem>

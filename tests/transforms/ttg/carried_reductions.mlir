@@ -429,7 +429,7 @@ tt.func public @elementwise(%p: !tt.ptr<f32>, %n: i32, %z: f32) {
   tt.return
 }
 
-// Must not fire: somebody else sees the accumulator.
+// Must not fire: another op uses the accumulator.
 // CHECK-LABEL: @useacc(
 // CHECK-NOT: efficient_layout
 tt.func public @useacc(%p: !tt.ptr<f32>, %n: i32, %z: f32) {
@@ -452,7 +452,7 @@ tt.func public @useacc(%p: !tt.ptr<f32>, %n: i32, %z: f32) {
   tt.return
 }
 
-// Must not fire: somebody else sees the new accumulator.
+// Must not fire: another op uses the new accumulator.
 // CHECK-LABEL: @useupd(
 // CHECK-NOT: efficient_layout
 tt.func public @useupd(%p: !tt.ptr<f32>, %n: i32, %z: f32) {
@@ -497,7 +497,7 @@ tt.func public @mma(%p: !tt.ptr<f32>, %n: i32, %z: f32) {
   tt.return
 }
 
-// Must not fire: nobody wants the result.
+// Must not fire: the result is unused.
 // CHECK-LABEL: @dead(
 // CHECK-NOT: efficient_layout
 tt.func public @dead(%p: !tt.ptr<f32>, %n: i32, %z: f32) {

@@ -40,7 +40,7 @@ tt.func public @loaded_too(%x: tensor<64x64xf32, #b>, %y: tensor<64x64xf32, #b>,
   tt.return %d, %a : tensor<64x64xf32, #c>, tensor<64x64xf32, #d0>
 }
 
-// Memory that is written again is read where the dot stands, if nothing in between writes.
+// Memory that is written again is read at the dot, if nothing in between writes.
 // CHECK-LABEL: @written_again(
 // CHECK-NEXT: ttg.async_wait
 // CHECK-NEXT: %[[D:.*]] = ttg.local_dot %m, %m, %z

@@ -28,7 +28,7 @@ tt.func public @filled(%x: !T, %acc: !C) -> !C {
   tt.return %d : !C
 }
 
-// Memory filled by cp.async, or by nobody: no fence.
+// Memory filled by cp.async, or never filled: no fence.
 // CHECK-LABEL: @copied(
 // CHECK-NEXT: %b = ttg.local_alloc :
 // CHECK-NEXT: %t = ttg.async_copy_global_to_local %p, %b :

@@ -664,7 +664,7 @@ tt.func @three_levels(%n: i32, %m: i32, %p: !tt.ptr<i32>) {
 
 // -----
 
-// Must not fire: nobody asks for it.
+// Must not fire: the loop has no attribute that requests it.
 // CHECK-LABEL: tt.func @no_option(
 // CHECK-NEXT: %c0 = arith.constant 0 : i32
 // CHECK-NEXT: %c1 = arith.constant 1 : i32

@@ -533,7 +533,7 @@ tt.func private @g(%p: !tt.ptr<f16>, %n: i32, %s: i64) -> !tt.tensordesc<tensor<
 
 // -----
 
-// Nor for a descriptor that somebody else made.
+// Nor for a descriptor that is reinterpreted from a pointer.
 // CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>
 // CHECK: #shared1 = #ttg.nvmma_shared<{swizzlingByteWidth = 64, transposed = false, elementBitWidth = 16}>
 // CHECK-LABEL: tt.func public @reinterpreted(
@@ -603,7 +603,7 @@ tt.func public @three_dimensions(%d: !tt.tensordesc<tensor<4x64x64xf16>>, %i: i3
 // -----
 
 // Rank 1.
-// CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = true, elementBitWidth = 16, rank = 1}>
+// CHECK: #shared = #ttg.nvmma_shared<{swizzlingByteWidth = 0, transposed = false, elementBitWidth = 16, rank = 1}>
 // CHECK-LABEL: tt.func public @one_dimension(
 // CHECK-SAME: %d: !tt.tensordesc<tensor<128xf16, #shared>>, %i: i32, %q4: tensor<128x!tt.ptr<f16>, #ttg.slice<{dim = 0, parent = #blocked}>>) {
 // CHECK-NEXT: %x = tt.descriptor_load %d[%i] : !tt.tensordesc<tensor<128xf16, #shared>> -> tensor<128xf16, #ttg.slice<{dim = 0, parent = #blocked}>>

@@ -33,7 +33,7 @@ tt.func public @product(%pa: !PA, %pb: !PB, %n: i32, %z: !C, %step: tensor<64x32
   tt.return %r#0 : !C
 }
 
-// A branch that a load needs comes first, at the stage of the load; one that nobody needs comes last.
+// A branch that a load needs comes first, at the stage of the load; one that no op needs comes last.
 // CHECK-LABEL: @branches
 // CHECK: arith.cmpi {{.*}} {loop.cluster = 0 : i32, loop.stage = 0 : i32}
 // CHECK: scf.if

@@ -38,7 +38,7 @@ tt.func public @stores(%d: !D, %e: !DR, %x: !L, %i: !X, %n: i32, %c: i1) {
   tt.return
 }
 
-// A descriptor made in the loop has two places, used in turn.
+// A descriptor made in the loop has two slots, used in turn.
 // CHECK-LABEL: @made_in_the_loop
 // CHECK:      %[[S:.*]] = ttg.global_scratch_alloc {alignment = 128 : i32, nbytes = 256 : i32} : !tt.ptr<i8>
 // CHECK:      scf.for %{{.*}} iter_args(%[[I:.*]] = %{{.*}}) -> (i32)

@@ -110,7 +110,7 @@ tt.func public @shared_rows(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %sc
   tt.return
 }
 
-// Where a row is, is read from memory: nobody knows it ahead.
+// The address of a row is read from memory, so it is not known ahead.
 // CHECK-LABEL: @elsewhere(
 // CHECK-NOT: ttg.fetch
 tt.func public @elsewhere(%in: !tt.ptr<bf16> {tt.divisibility = 16 : i32}, %where: !tt.ptr<i32>) {

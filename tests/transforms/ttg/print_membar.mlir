@@ -151,7 +151,7 @@ tt.func public @serves_both(%x: !T, %n: i32) {
   tt.return
 }
 
-// One branch leaves a write behind: who comes after the if must wait.
+// One branch leaves a write behind: the op after the if must wait.
 // CHECK-LABEL: @branch(
 // CHECK:        ttg.local_store %x, %m :
 // CHECK:        ttg.local_store %x, %m :

@@ -325,15 +325,15 @@ tt.func public @not_over_a_reduction(%n: i32, %p: tensor<64x32x64x!tt.ptr<f16>, 
   tt.return
 }
 
-// The second dot takes an operand that the first has too: it is converted where it is loaded.
+// The second dot takes an operand that the first has too: converting what was loaded is not hoisted.
 // CHECK-LABEL: tt.func public @to_the_load_of_a_shared_operand(
 // CHECK-NEXT: %[[A:[^ :,)#]+]] = arith.constant dense<0.000000e+00> : tensor<64x64xf32, #mma>
 // CHECK-NEXT: %[[B:[^ :,)#]+]] = tt.load %p : tensor<64x32x!tt.ptr<f16>, #blocked>
-// CHECK-NEXT: %[[C:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<64x32xf16, #blocked> -> tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
 // CHECK-NEXT: tt.store %p, %[[B]] : tensor<64x32x!tt.ptr<f16>, #blocked>
-// CHECK-NEXT: %[[D:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<64x32xf16, #blocked> -> tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
-// CHECK-NEXT: %[[E:[^ :,)#]+]] = tt.dot %[[D]], %b, %[[A]] : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<64x64xf32, #mma>
-// CHECK-NEXT: %[[F:[^ :,)#]+]] = tt.dot %[[C]], %b, %[[E]] : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<64x64xf32, #mma>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<64x32xf16, #blocked> -> tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = tt.dot %[[C]], %b, %[[A]] : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<64x64xf32, #mma>
+// CHECK-NEXT: %[[E:[^ :,)#]+]] = ttg.convert_layout %[[B]] : tensor<64x32xf16, #blocked> -> tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>
+// CHECK-NEXT: %[[F:[^ :,)#]+]] = tt.dot %[[E]], %b, %[[D]] : tensor<64x32xf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>> * tensor<32x64xf16, #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>> -> tensor<64x64xf32, #mma>
 // CHECK-NEXT: tt.store %s, %[[F]] : tensor<64x64x!tt.ptr<f32>, #mma>
 // CHECK-NEXT: tt.return
 // CHECK-NEXT: }
@@ -376,6 +376,129 @@ tt.func public @to_the_loads_of_scales(%q: tensor<128x!tt.ptr<f16>, #one>, %b: t
   %d = tt.dot %w, %b, %c : tensor<128x32xf16, #da> * tensor<32x64xf16, #db> -> tensor<128x64xf32, #mma>
   %r = tt.splat %t : !tt.ptr<f32> -> tensor<128x64x!tt.ptr<f32>, #mma>
   tt.store %r, %d : tensor<128x64x!tt.ptr<f32>, #mma>
+  tt.return
+}
+
+// Values that others use too are computed twice: with a conversion of 32 bits an element, that costs more.
+// CHECK-LABEL: tt.func public @over_an_extension_that_others_use(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = tt.load %p : tensor<64x64x!tt.ptr<f16>, #blocked>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = arith.extf %[[A]] : tensor<64x64xf16, #blocked> to tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = arith.addf %[[B]], %[[B]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: tt.store %o, %[[C]] : tensor<64x64x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = ttg.convert_layout %[[C]] : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: tt.store %q, %[[D]] : tensor<64x64x!tt.ptr<f32>, #blocked1>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @over_an_extension_that_others_use(%p: tensor<64x64x!tt.ptr<f16>, #a>, %q: tensor<64x64x!tt.ptr<f32>, #b>, %o: tensor<64x64x!tt.ptr<f32>, #a>) {
+  %v = tt.load %p : tensor<64x64x!tt.ptr<f16>, #a>
+  %e = arith.extf %v : tensor<64x64xf16, #a> to tensor<64x64xf32, #a>
+  %x = arith.addf %e, %e : tensor<64x64xf32, #a>
+  tt.store %o, %x : tensor<64x64x!tt.ptr<f32>, #a>
+  %w = ttg.convert_layout %x : tensor<64x64xf32, #a> -> tensor<64x64xf32, #b>
+  tt.store %q, %w : tensor<64x64x!tt.ptr<f32>, #b>
+  tt.return
+}
+
+// An element is converted for 64: two slow operations may be done twice for that.
+// CHECK-LABEL: tt.func public @over_a_broadcast_that_others_use(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = tt.load %p : tensor<64x1x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = ttg.convert_layout %[[A]] : tensor<64x1xf32, #blocked> -> tensor<64x1xf32, #blocked1>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = tt.broadcast %[[B]] : tensor<64x1xf32, #blocked1> -> tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = tt.broadcast %[[A]] : tensor<64x1xf32, #blocked> -> tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[E:[^ :,)#]+]] = math.exp %[[C]] : tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: %[[F:[^ :,)#]+]] = math.exp %[[D]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[G:[^ :,)#]+]] = math.exp %[[E]] : tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: %[[H:[^ :,)#]+]] = math.exp %[[F]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: tt.store %o, %[[H]] : tensor<64x64x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: tt.store %q, %[[G]] : tensor<64x64x!tt.ptr<f32>, #blocked1>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @over_a_broadcast_that_others_use(%p: tensor<64x1x!tt.ptr<f32>, #a>, %q: tensor<64x64x!tt.ptr<f32>, #b>, %o: tensor<64x64x!tt.ptr<f32>, #a>) {
+  %v = tt.load %p : tensor<64x1x!tt.ptr<f32>, #a>
+  %e = tt.broadcast %v : tensor<64x1xf32, #a> -> tensor<64x64xf32, #a>
+  %x = math.exp %e : tensor<64x64xf32, #a>
+  %y = math.exp %x : tensor<64x64xf32, #a>
+  tt.store %o, %y : tensor<64x64x!tt.ptr<f32>, #a>
+  %w = ttg.convert_layout %y : tensor<64x64xf32, #a> -> tensor<64x64xf32, #b>
+  tt.store %q, %w : tensor<64x64x!tt.ptr<f32>, #b>
+  tt.return
+}
+
+// Four may not.
+// CHECK-LABEL: tt.func public @over_a_broadcast_with_slow_operations(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = tt.load %p : tensor<64x1x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = tt.broadcast %[[A]] : tensor<64x1xf32, #blocked> -> tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = math.exp %[[B]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = math.exp %[[C]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[E:[^ :,)#]+]] = math.exp %[[D]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[F:[^ :,)#]+]] = math.exp %[[E]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: tt.store %o, %[[F]] : tensor<64x64x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %[[G:[^ :,)#]+]] = ttg.convert_layout %[[F]] : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: tt.store %q, %[[G]] : tensor<64x64x!tt.ptr<f32>, #blocked1>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @over_a_broadcast_with_slow_operations(%p: tensor<64x1x!tt.ptr<f32>, #a>, %q: tensor<64x64x!tt.ptr<f32>, #b>, %o: tensor<64x64x!tt.ptr<f32>, #a>) {
+  %v = tt.load %p : tensor<64x1x!tt.ptr<f32>, #a>
+  %e = tt.broadcast %v : tensor<64x1xf32, #a> -> tensor<64x64xf32, #a>
+  %x = math.exp %e : tensor<64x64xf32, #a>
+  %y = math.exp %x : tensor<64x64xf32, #a>
+  %z = math.exp %y : tensor<64x64xf32, #a>
+  %u = math.exp %z : tensor<64x64xf32, #a>
+  tt.store %o, %u : tensor<64x64x!tt.ptr<f32>, #a>
+  %w = ttg.convert_layout %u : tensor<64x64xf32, #a> -> tensor<64x64xf32, #b>
+  tt.store %q, %w : tensor<64x64x!tt.ptr<f32>, #b>
+  tt.return
+}
+
+// What was converted for another use is computed from there.
+// CHECK-LABEL: tt.func public @from_a_conversion_for_another_use(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = tt.load %p : tensor<64x64x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = ttg.convert_layout %[[A]] : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: tt.store %q, %[[B]] : tensor<64x64x!tt.ptr<f32>, #blocked1>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = math.exp %[[A]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: tt.store %o, %[[C]] : tensor<64x64x!tt.ptr<f32>, #blocked>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = ttg.convert_layout %[[C]] : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: tt.store %r, %[[D]] : tensor<64x64x!tt.ptr<f32>, #blocked1>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @from_a_conversion_for_another_use(%p: tensor<64x64x!tt.ptr<f32>, #a>, %q: tensor<64x64x!tt.ptr<f32>, #b>, %r: tensor<64x64x!tt.ptr<f32>, #b>, %o: tensor<64x64x!tt.ptr<f32>, #a>) {
+  %v = tt.load %p : tensor<64x64x!tt.ptr<f32>, #a>
+  %c = ttg.convert_layout %v : tensor<64x64xf32, #a> -> tensor<64x64xf32, #b>
+  tt.store %q, %c : tensor<64x64x!tt.ptr<f32>, #b>
+  %y = math.exp %v : tensor<64x64xf32, #a>
+  tt.store %o, %y : tensor<64x64x!tt.ptr<f32>, #a>
+  %z = ttg.convert_layout %y : tensor<64x64xf32, #a> -> tensor<64x64xf32, #b>
+  tt.store %r, %z : tensor<64x64x!tt.ptr<f32>, #b>
+  tt.return
+}
+
+// Partitions return values in the layout that they have.
+// CHECK-LABEL: tt.func public @of_partitions(
+// CHECK-NEXT: %[[A:[^ :,)#]+]] = arith.constant dense<1.000000e+00> : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[B:[^ :,)#]+]] = ttg.warp_specialize() attributes {warpGroupStartIds = array<i32: 4>}
+// CHECK-NEXT: default {
+// CHECK-NEXT: ttg.warp_yield %[[A]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: }
+// CHECK-NEXT: partition0() num_warps(1) {
+// CHECK-NEXT: ttg.warp_return
+// CHECK-NEXT: } : () -> tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[C:[^ :,)#]+]] = arith.addf %[[B]], %[[B]] : tensor<64x64xf32, #blocked>
+// CHECK-NEXT: %[[D:[^ :,)#]+]] = ttg.convert_layout %[[C]] : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #blocked1>
+// CHECK-NEXT: tt.store %q, %[[D]] : tensor<64x64x!tt.ptr<f32>, #blocked1>
+// CHECK-NEXT: tt.return
+// CHECK-NEXT: }
+tt.func public @of_partitions(%q: tensor<64x64x!tt.ptr<f32>, #b>, %o: tensor<64x64x!tt.ptr<f32>, #a>) {
+  %v = ttg.warp_specialize() attributes {warpGroupStartIds = array<i32: 4>}
+  default {
+    %k = arith.constant dense<1.0> : tensor<64x64xf32, #a>
+    ttg.warp_yield %k : tensor<64x64xf32, #a>
+  }
+  partition0() num_warps(1) {
+    ttg.warp_return
+  } : () -> tensor<64x64xf32, #a>
+  %y = arith.addf %v, %v : tensor<64x64xf32, #a>
+  %z = ttg.convert_layout %y : tensor<64x64xf32, #a> -> tensor<64x64xf32, #b>
+  tt.store %q, %z : tensor<64x64x!tt.ptr<f32>, #b>
   tt.return
 }
 }

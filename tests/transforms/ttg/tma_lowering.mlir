@@ -71,7 +71,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
     %3 = ttg.local_load %2 : !ttg.memdesc<64x64xf16, #s, #smem> -> tensor<64x64xf16, #bl>
     tt.return %3, %1 : tensor<64x64xf16, #bl>, tensor<64x64xf16, #bl>
   }
-  // Nobody else needs the memory: it may be written.
+  // No other op needs the memory: it may be written.
 // CHECK-LABEL: @load_mut(
 // CHECK-NEXT: %c0_i32 = arith.constant 0 : i32
 // CHECK-NEXT: %true = arith.constant true

@@ -38,6 +38,44 @@ tt.func public @captures(%p: !tt.ptr<f32>, %n: i32) {
   tt.return
 }
 
+// Each region that is isolated has constants of its own, those used last first, as in Triton 3.7.
+// CHECK-LABEL: @order(
+// CHECK-NEXT: %[[A:[^ :,)]+]] = arith.constant 7 : i32
+// CHECK-NEXT: %[[B:[^ :,)]+]] = arith.constant 9 : i32
+// CHECK-NEXT: tt.store %p, %[[B]] : !tt.ptr<i32>
+// CHECK: partition0(%[[C:[^ :,)]+]]: !tt.ptr<i32>, %[[D:[^ :,)]+]]: i32) num_warps(4) {
+// CHECK-NEXT: %[[E:[^ :,)]+]] = arith.constant 11 : i32
+// CHECK-NEXT: %[[F:[^ :,)]+]] = arith.constant 3 : i32
+// CHECK-NEXT: %[[G:[^ :,)]+]] = arith.constant 5 : i32
+// CHECK-NEXT: %[[H:[^ :,)]+]] = arith.muli %[[D]], %[[G]] : i32
+// CHECK-NEXT: %[[I:[^ :,)]+]] = arith.addi %[[H]], %[[F]] : i32
+// CHECK-NEXT: %[[J:[^ :,)]+]] = arith.xori %[[I]], %[[E]] : i32
+// CHECK-NEXT: %[[K:[^ :,)]+]] = arith.ori %[[J]], %[[F]] : i32
+tt.func public @order(%p: !tt.ptr<i32>, %n: i32) {
+  %c9 = arith.constant 9 : i32
+  tt.store %p, %c9 : !tt.ptr<i32>
+  ttg.warp_specialize(%p, %n)
+  default {
+    %c7 = arith.constant 7 : i32
+    %x = arith.addi %n, %c7 : i32
+    tt.store %p, %x : !tt.ptr<i32>
+    ttg.warp_yield
+  }
+  partition0(%q: !tt.ptr<i32>, %m: i32) num_warps(4) {
+    %a = arith.constant 5 : i32
+    %x = arith.muli %m, %a : i32
+    %b = arith.constant 3 : i32
+    %y = arith.addi %x, %b : i32
+    %c = arith.constant 11 : i32
+    %z = arith.xori %y, %c : i32
+    %d = arith.constant 3 : i32
+    %w = arith.ori %z, %d : i32
+    tt.store %q, %w : !tt.ptr<i32>
+    ttg.warp_return
+  } : (!tt.ptr<i32>, i32) -> ()
+  tt.return
+}
+
 // What only a dead op of the partition used.
 // CHECK-LABEL: @dead_use(
 // CHECK-NEXT: ttg.warp_specialize(%p)

@@ -31,7 +31,7 @@ from tilework.errors import LIBRARY, warn_at, warn_beyond_triton
 from tilework.ir import types as ir
 from tilework.ir.create import append_op
 from tilework.ir.locations import source_positions, unknown
-from tilework.ir.rewrite import constant, splat_attr
+from tilework.ir.rewrite import constant, constant_bits
 from tilework.language import core as tl
 from tilework.language.dtypes import block_type, dtype, float32, int64, pointer_type
 from tilework.language.semantic import Semantic as Meaning
@@ -46,29 +46,28 @@ from tilework.language.typing.promotion import (
 )
 from tilework.language.typing.shapes import block
 from tilework.language.values import tensor_descriptor_type
-from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import FORMATS, IR_NAMES, nearest_odd, rounded
 from tilework.process.plugins import find
 
 OpT = TypeVar("OpT", bound=Operation)
 
 
-@light_dataclass(frozen=False)
 class Constant:
-    """A constant of a function, ordered as in Triton's IR, where each use has an op of its own until `canonicalize`
+    """A constant of a function. The order is that of Triton's IR, where each use has a separate op until `canonicalize`
     moves them to the entry block.
 
-    Constants that only folds create (casts of constants and of loop bounds) come first, then the others, each in front
-    of earlier ones; those that the function starts with (`leads`) are last, in program order. A constant that is used
-    once, and not in a nested block, keeps its location.
+    Constants that only folds create (casts of constants and of loop bounds) come first. The others follow, later ones
+    before earlier ones. Those at the start of the function (`leads`) are last, in program order. A constant that is
+    used once, and not in a nested block, keeps its location.
     """
 
-    leads: bool
-    is_nested: bool = False
-    op: Operation | None = None
-    folded: int = 0  # uses by folds
-    plain: int = 0  # other uses
-    mentioned: int = 0  # unused copies in Triton's IR
+    def __init__(self, leads: bool) -> None:
+        self.leads = leads
+        self.is_nested = False
+        self.op: Operation | None = None
+        self.folded = 0  # uses by folds
+        self.plain = 0  # other uses
+        self.mentioned = 0  # unused copies in Triton's IR
 
     @property
     def rank(self) -> int:
@@ -86,7 +85,7 @@ class Builder:
         self.block = block
         self.loc = loc
         self._entry: Block | None = None
-        self._constants: dict[tuple[Attribute, Attribute], Constant] = {}
+        self._constants: dict[tuple[bytes | int, Attribute], Constant] = {}
 
     def __getattr__(self, name: str) -> Callable[[Sequence[SSAValue]], SSAValue]:
         """Return the method that a package adds (`tilework.ops` of `process/plugins.py`)."""
@@ -135,9 +134,9 @@ class Builder:
         else:
             known.plain += 1
         known.is_nested |= self.block is not self._entry
-        if known.op is None:
-            known.op = constant(value, type, self.loc)
-        return known.op.results[0]
+        if (op := known.op) is None:
+            op = known.op = constant(value, type, self.loc)
+        return op.results[0]
 
     def mention(self, value: int | float, type: Attribute) -> None:
         """Count an unused constant of Triton's IR."""
@@ -145,7 +144,7 @@ class Builder:
             self._known(value, type).mentioned += 1
 
     def _known(self, value: int | float, type: Attribute) -> Constant:
-        key = splat_attr(value, type), type
+        key = constant_bits(value, type), type
         known = self._constants.get(key)
         if known is None:
             is_first = self.block is not None and self.block.first_op is None
@@ -275,11 +274,20 @@ class Constants(Building):
         return tl.tensor(self.builder.constant(stored, ir_type(type), folds_later), type)
 
     def _fp8_constant(self, value: int | float, type: dtype) -> tl.tensor:
-        """An fp8 constant. +0 is direct; other values are rounded by the cast at run time, as variables are."""
+        """An fp8 constant. Values of the format are direct; others, and -0, which not all formats have, are rounded by
+        the cast at run time, as variables are."""
         self.check_dtype(type.scalar)
         check_constant(value, type.scalar.name)
+        is_bytes = ir_type(type.scalar) is ir.i8
         if value == 0 and copysign(1.0, value) > 0:
-            return tl.tensor(self.builder.constant(0 if ir_type(type.scalar) is ir.i8 else 0.0, ir_type(type)), type)
+            return tl.tensor(self.builder.constant(0 if is_bytes else 0.0, ir_type(type)), type)
+        if (
+            not is_bytes
+            and value != 0
+            and isfinite(value)
+            and rounded(float(value), FORMATS[type.scalar.name]) == value
+        ):
+            return tl.tensor(self.builder.constant(float(value), ir_type(type)), type)
         wide = tl.tensor(self.builder.constant(rounded(float(value), FORMATS["fp32"]), ir.f32), float32)
         return self.stretch(self.cast(wide, type.scalar), type.sizes)
 

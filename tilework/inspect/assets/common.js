@@ -1,5 +1,5 @@
-// The data of the page, and what follows from them. A text is a list of rows; a row has a string and a place, which is a list of
-// [file, line]: the first is where its own code stands, the others are the calls that led there. A line of the source is one number, its key.
+// The data of the page, and what follows from them. A text is a list of rows; a row has a string and a location, which is a list of
+// [file, line]: first the line of its own code, then the lines of the calls that led there. A line of the source is one number, its key.
 const DOC = JSON.parse(await unpacked(document.getElementById("data")));
 async function unpacked(node) {
   if (!("packed" in node.dataset)) return node.textContent;
@@ -12,11 +12,11 @@ const SPAN = 2 ** 21; // lines of a file, at most
 const keyOf = (file, line) => file * SPAN + line;
 const fileOf = (key) => Math.floor(key / SPAN);
 const lineOf = (key) => key % SPAN;
-const KEYS = DOC.places.map((place) => place.map(([file, line]) => keyOf(file, line)));
+const KEYS = DOC.locations.map((location) => location.map(([file, line]) => keyOf(file, line)));
 const textOf = (row) => DOC.strings[DOC.rowStrings[row]];
-const keysOf = (row) => KEYS[DOC.rowPlaces[row]];
+const keysOf = (row) => KEYS[DOC.rowLocations[row]];
 const hueOf = (key) => (lineOf(key) * 47 + fileOf(key) * 131) % 360;
-const placeName = (key) => `${DOC.files[fileOf(key)].label}:${lineOf(key)}`;
+const locationName = (key) => `${DOC.files[fileOf(key)].label}:${lineOf(key)}`;
 
 // Every pass of a kernel, with the text before and behind it; texts are made when they are asked for.
 class Passes {
@@ -50,7 +50,7 @@ function applied(before, edits) {
   return after;
 }
 
-// The lines of a diff: {row, sign}; sign is " ", "+" or "-". Rows that differ only in their place count as the same.
+// The lines of a diff: {row, sign}; sign is " ", "+" or "-". Rows that differ only in their location count as the same.
 function diffLines(before, edits) {
   const lines = [];
   let done = 0;
@@ -307,7 +307,7 @@ class CodeView {
   }
 
   match(line, linked) {
-    // from a line of the source: all that it led to; from IR: what has the same place, and the calls on the way
+    // from a line of the source: all that it led to; from IR: what has the same location, and the calls on the way
     if (this.isSource) return linked.own.has(line.keys[0]) ? "own" : linked.keys.has(line.keys[0]) ? "weak" : null;
     if (linked.source) return line.keys.some((key) => linked.own.has(key)) ? "own" : null;
     return line.keys.length && linked.own.has(line.keys[0]) ? "own" : null;
@@ -401,10 +401,10 @@ class CodeView {
 }
 
 function found(text, pattern) {
-  const places = [];
+  const ranges = [];
   const lower = text.toLowerCase();
-  for (let at = lower.indexOf(pattern); at >= 0; at = lower.indexOf(pattern, at + pattern.length)) places.push([at, at + pattern.length]);
-  return places;
+  for (let at = lower.indexOf(pattern); at >= 0; at = lower.indexOf(pattern, at + pattern.length)) ranges.push([at, at + pattern.length]);
+  return ranges;
 }
 
 listeners.add((kind) => { for (const view of views) view.linked(kind); });

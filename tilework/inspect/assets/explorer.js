@@ -12,8 +12,8 @@ const counted = ({ programs, of }) => (of === undefined ? "for all programs" : p
 
 function countsByLine(kernel) {
   const found = new Map();
-  for (const [place, numbers] of kernel.counters.lines ?? []) {
-    const [key] = KEYS[place];
+  for (const [location, numbers] of kernel.counters.lines ?? []) {
+    const [key] = KEYS[location];
     if (key !== undefined) found.set(key, numbers);
   }
   return found;
@@ -22,7 +22,7 @@ function countsByLine(kernel) {
 function remarksByLine(kernel) {
   const found = new Map();
   for (const remark of kernel.remarks) {
-    const [key] = KEYS[remark.place];
+    const [key] = KEYS[remark.location];
     if (key !== undefined) found.set(key, [...(found.get(key) ?? []), remark]);
   }
   return found;
@@ -160,17 +160,17 @@ class ReportView {
     const rows = metrics.map(([name, value, of]) => [el("dt", {}, name), el("dd", {}, el("strong", {}, number(value)), el("span", { class: "dim" }, ` ${of}`))]);
     const parts = [el("h2", {}, "What it needs"), el("dl", {}, rows)];
     for (const code of limits.codes ?? []) {
-      const key = KEYS[code.place][0];
+      const key = KEYS[code.location][0];
       const most = Math.max(...Object.values(code.cycles));
       const sorted = Object.entries(code.cycles).sort((a, b) => b[1] - a[1]);
-      parts.push(el("h2", { style: "margin-top:18px" }, code.title ?? `Cycles of one ${code.what === "loop" ? "iteration" : "program"}, by the cost model`, key === undefined ? null : [" · ", this.app.placeLink(key)]));
+      parts.push(el("h2", { style: "margin-top:18px" }, code.title ?? `Cycles of one ${code.what === "loop" ? "iteration" : "program"}, by the cost model`, key === undefined ? null : [" · ", this.app.locationLink(key)]));
       parts.push(el("div", { class: "bars" }, sorted.flatMap(([name, cycles]) => [
         el("span", {}, name),
         el("div", { class: "track" }, el("div", { class: name === code.limit ? "fill limit" : "fill", style: `width:${(100 * cycles) / most}%` })),
         el("span", { class: "amount" }, number(cycles))])));
       parts.push(el("p", { class: "dim", style: "margin:10px 0 0" }, code.text ?? `At least ${number(code.bound)} cycles, for ${code.limit}${code.peak ? ` (${code.peak})` : ""}; with ${plural(limits.blocks, "block")} on a multiprocessor about ${number(code.estimate)}.`));
     }
-    if (!limits.codes) parts.push(el("p", { class: "faint" }, limits.why ?? `Nobody has measured ${target}: there is no cost model for it, and no occupancy.`));
+    if (!limits.codes) parts.push(el("p", { class: "faint" }, limits.why ?? `There is no cost model and no occupancy for ${target}: it has not been measured.`));
     return el("section", { class: "card", id: "limits" }, parts);
   }
 
@@ -185,8 +185,8 @@ class ReportView {
   remarks() {
     const { remarks } = this.kernel;
     const found = remarks.map((remark) => {
-      const key = KEYS[remark.place][0];
-      return el("div", { class: `remark remark-${remark.severity}` }, key === undefined ? null : [this.app.placeLink(key), " "], remark.text,
+      const key = KEYS[remark.location][0];
+      return el("div", { class: `remark remark-${remark.severity}` }, key === undefined ? null : [this.app.locationLink(key), " "], remark.text,
         remark.notes.length ? el("ul", {}, remark.notes.map((note) => el("li", {}, note))) : null);
     });
     return el("section", { class: "card wide", id: "remarks" }, el("h2", {}, "Remarks"), found.length ? found : el("p", { class: "faint", style: "margin:0" }, "The compiler has none."));
@@ -200,16 +200,16 @@ class ReportView {
       el("th", { title: tip }, el("button", { onclick: () => sorted(name) }, words))));
     const body = el("tbody");
     const cells = (numbers) => columns.map(([name]) => el("td", { class: (name === "conflicts" || name === "spills") && numbers[name] ? "bad" : "" }, numbers[name] == null ? "" : name === "coalescing" ? `${Math.round(100 * numbers[name])}%` : numbers[name] ? number(numbers[name]) : ""));
-    const lines = counters.lines.map(([place, numbers]) => ({ key: KEYS[place][0], numbers })).filter(({ key }) => key !== undefined);
+    const lines = counters.lines.map(([location, numbers]) => ({ key: KEYS[location][0], numbers })).filter(({ key }) => key !== undefined);
     const sorted = (name) => {
       const order = name === "line" ? (a, b) => a.key - b.key : name === "coalescing" ? (a, b) => (a.numbers[name] ?? 2) - (b.numbers[name] ?? 2) : (a, b) => b.numbers[name] - a.numbers[name];
       [...head.children].slice(2).forEach((cell, index) => (columns[index][0] === name ? cell.setAttribute("aria-sort", "descending") : cell.removeAttribute("aria-sort")));
       body.replaceChildren(...lines.sort(order).map(({ key, numbers }) => el("tr", { class: "go", onclick: () => this.app.goSource(key) },
-        el("td", {}, this.app.placeLink(key)), el("td", { class: "code-cell" }, this.app.sourceText(key).trim()), cells(numbers))));
+        el("td", {}, this.app.locationLink(key)), el("td", { class: "code-cell" }, this.app.sourceText(key).trim()), cells(numbers))));
     };
     sorted(columns[0][0]);
-    const told = counters.findings.length ? el("pre", { class: "bad", style: "white-space:pre-wrap" }, counters.findings.join("\n")) : null;
-    return el("section", { class: "card wide", id: "counters" }, el("h2", {}, `Counters of ${counters.by}, ${counted(counters)}`), told, counters.note ? el("p", { class: "dim" }, counters.note) : null,
+    const findings = counters.findings.length ? el("pre", { class: "bad", style: "white-space:pre-wrap" }, counters.findings.join("\n")) : null;
+    return el("section", { class: "card wide", id: "counters" }, el("h2", {}, `Counters of ${counters.by}, ${counted(counters)}`), findings, counters.note ? el("p", { class: "dim" }, counters.note) : null,
       el("div", { class: "scroll" }, el("table", {}, el("thead", {}, head), body, el("tfoot", {}, el("tr", {}, el("td", {}, "all"), el("td"), cells(counters.total))))));
   }
 
@@ -280,9 +280,9 @@ class Search {
     this.total = (title === "source" ? 0 : this.total) + hits.length;
     if (!hits.length) return;
     this.results.append(el("h3", {}, `${title} · ${hits.length}`));
-    for (const [, place, text, go] of hits.slice(0, SHOWN)) {
+    for (const [, label, text, go] of hits.slice(0, SHOWN)) {
       const number = this.hits.length;
-      const button = el("button", { role: "option", onclick: () => this.choose(number) }, el("span", { class: "n mono" }, String(place)), el("span", { class: "mono" }, text.trim().slice(0, 160)));
+      const button = el("button", { role: "option", onclick: () => this.choose(number) }, el("span", { class: "n mono" }, String(label)), el("span", { class: "mono" }, text.trim().slice(0, 160)));
       this.hits.push({ go, button });
       this.results.append(button);
     }
@@ -487,7 +487,7 @@ class App {
   goPass(number) { this.paneFor("passes").view.show(number); }
   goRemark(remark) {
     this.paneFor("report").view.node.querySelector("#remarks").scrollIntoView();
-    const [key] = KEYS[remark.place];
+    const [key] = KEYS[remark.location];
     if (key !== undefined) this.goSource(key);
   }
   goSource(key) {
@@ -498,7 +498,7 @@ class App {
     link("pinned", { ...code.linkOf(code.lines[index]), index });
   }
   showLayout(type) { this.paneFor("layouts").view.show(type); }
-  placeLink(key) { return el("button", { class: "link mono", onclick: (event) => { event.stopPropagation(); this.goSource(key); } }, placeName(key)); }
+  locationLink(key) { return el("button", { class: "link mono", onclick: (event) => { event.stopPropagation(); this.goSource(key); } }, locationName(key)); }
   sourceText(key) {
     const part = DOC.files[fileOf(key)].parts.find(({ first, lines }) => lineOf(key) >= first && lineOf(key) < first + lines.length);
     return part ? DOC.strings[part.lines[lineOf(key) - part.first]] : "";

@@ -1,5 +1,5 @@
-// Layouts as pictures: who holds each element of a tensor, what each thread holds, where elements lie in the banks of shared memory.
-// A layout is linear: the place of a thread is the exclusive or of the bases of its bits.
+// Layouts as pictures: which threads hold each element of a tensor, what each thread holds, the bank of shared memory of each element.
+// A layout is linear: the index of an element is the exclusive or of the bases of the bits that are set in its register, lane, warp and block.
 const BANKS = 32;
 const CELLS = 1 << 17; // that are drawn
 
@@ -15,19 +15,19 @@ class Layout {
     // as it is drawn: grey and empty where it is padding
     return this.isPadding(flat) ? { ...cell, colour: paddingColour(), group: -2, text: "", tip: `padding, which no program sees\n${cell.tip}` } : cell;
   }
-  place(name, value) {
-    // of one index, as a vector
+  vector(name, value) {
+    // the index of the element at one value of an input, as a vector
     const at = this.shape.map(() => 0);
     this.bases[name].forEach((basis, bit) => { if ((value >> bit) & 1) basis.forEach((part, dim) => { at[dim] ^= part; }); });
     return at;
   }
   flat(at) { return at.reduce((sum, part, dim) => sum * this.shape[dim] + part, 0); }
   images(name) {
-    // of every value of one index, as numbers of elements; exclusive or works on those, since sizes are powers of two
-    return Array.from({ length: this.sizes[name] ?? 1 }, (_, value) => (this.bases[name] ? this.flat(this.place(name, value)) : 0));
+    // the elements at all values of an input, as flat indices; exclusive or works on those, since sizes are powers of two
+    return Array.from({ length: this.sizes[name] ?? 1 }, (_, value) => (this.bases[name] ? this.flat(this.vector(name, value)) : 0));
   }
   get owners() {
-    // for each element, who holds it: [block, warp, lane, register] in one number each
+    // for each element, the threads and registers that hold it: [block, warp, lane, register] in one number each
     if (this._owners) return this._owners;
     const count = this.shape.reduce((a, b) => a * b, 1);
     const owners = Array.from({ length: count }, () => []);
@@ -59,12 +59,12 @@ function tensorGrid(layout) {
   return { columns, rows, cell: (row, column) => {
     const flat = row * columns + column;
     const held = layout.owners[flat];
-    if (!held.length) return { colour: "transparent", text: "", tip: "nobody holds it", group: -1, thread: -1 };
+    if (!held.length) return { colour: "transparent", text: "", tip: "no thread holds it", group: -1, thread: -1 };
     const [block, warp, lane, register] = held[0];
-    const who = held.slice(0, 8).map((one) => `T${layout.thread(one)} (warp ${one[1]}, lane ${one[2]}), register ${one[3]}${layout.sizes.block > 1 ? `, block ${one[0]}` : ""}`);
+    const owners = held.slice(0, 8).map((one) => `T${layout.thread(one)} (warp ${one[1]}, lane ${one[2]}), register ${one[3]}${layout.sizes.block > 1 ? `, block ${one[0]}` : ""}`);
     return layout.seenCell(flat, {
       colour: layout.colour(warp, lane), text: `T${layout.thread(held[0])}:${register}`, group: block * (layout.sizes.warp ?? 1) + warp, thread: layout.thread(held[0]),
-      tip: `[${coordinates(layout, flat).join(", ")}]\n${who.join("\n")}${held.length > 8 ? `\nand ${held.length - 8} more` : ""}`,
+      tip: `[${coordinates(layout, flat).join(", ")}]\n${owners.join("\n")}${held.length > 8 ? `\nand ${held.length - 8} more` : ""}`,
     });
   } };
 }
@@ -84,7 +84,7 @@ function bankCell(layout, offset, flat) {
   return { colour: bankColour(bank), group: 0, thread: bank, tip: `element [${at}]\noffset ${offset} (byte ${(offset * layout.bits) / 8}), bank ${bank}`, at, bank };
 }
 function addressGrid(layout) {
-  // memory as it lies there: a row is 128 bytes
+  // the bytes of memory in order: a row is 128 bytes
   const offsets = layout.images("offset");
   const columns = Math.max(1, Math.min(offsets.length, (BANKS * 32) / layout.bits));
   return { columns, rows: Math.ceil(offsets.length / columns), cell: (row, column) => {
@@ -113,7 +113,7 @@ class LayoutsView {
     this.types = app.types(kernel);
     if (!this.types.list.length) {
       this.node = el("div", { class: "note" }, kernel.target === "cpu"
-        ? "Code for the CPU has no layouts: a tile is a buffer, row after row, and loops go over it. Explore the kernel for a GPU, as --target cuda:90, to see who holds which element there."
+        ? "Code for the CPU has no layouts: a tile is a buffer, row after row, and loops go over it. Explore the kernel for a GPU, as --target cuda:90, to see which thread holds each element."
         : "No value of this kernel has a layout.");
       return;
     }

@@ -24,7 +24,7 @@ NONE = (None, "")
 
 @dataclass(frozen=True)
 class TextDifference:
-    """One text of both: [at which line, how many lines go, the lines that come]."""
+    """A text of both kernels; `edits` are [index of the line, number of removed lines, added lines]."""
 
     name: str
     before: Lines
@@ -59,7 +59,7 @@ class Comparison:
 
 
 def compare(one: Mapping[str, Any], other: Mapping[str, Any]) -> Comparison:
-    """Of each document the first kernel."""
+    """Compare the first kernels of two documents."""
     sides = [(document, document["kernels"][0]) for document in (one, other)]
     a, b = (stage_texts(*side) for side in sides)
     sources = difference("source", *(source_lines(document, kernel["name"]) for document, kernel in sides))
@@ -218,7 +218,7 @@ def changed_lines(step: TextDifference, most: int) -> list[str]:
 
 
 def unified(step: TextDifference) -> str:
-    """All of a difference, as `diff -u` shows it."""
+    """Return a whole difference as text, as `diff -u` shows it."""
     from difflib import unified_diff  # lazily: only for `--show`
 
     return "\n".join(unified_diff(step.before, step.after, f"a {step.name}", f"b {step.name}", lineterm=""))
@@ -254,8 +254,8 @@ def data_of(found: Comparison) -> dict[str, Any]:
         "parted": found.parted,
         "strings": list(ids),
         "rowStrings": list(range(len(ids))),
-        "rowPlaces": [0] * len(ids),
-        "places": [[]],
+        "rowLocations": [0] * len(ids),
+        "locations": [[]],
         "files": [],
         "kernels": [],
     }

@@ -66,7 +66,7 @@ from tilework.targets.observe import PassRun, Recording
 from tilework.transforms.tt.pad_tiles import padded_shape
 from tilework.version import __version__
 
-FORMAT, VERSION = "tilework-explorer", 1
+FORMAT, VERSION = "tilework-explorer", 2
 
 
 class NotExplored(TritonError):
@@ -186,7 +186,7 @@ def collect(request: Request, tables: Tables, measures: bool = False) -> dict[st
         counters = count(request.source, request.target, request.settings, request.launch)
         metrics = metrics_of(made)
     if "codes" in limits:
-        limits["codes"] = [{**code, "place": tables.locations_id(code["place"])} for code in limits["codes"]]
+        limits["codes"] = [{**code, "location": tables.locations_id(code["location"])} for code in limits["codes"]]
     if "lines" in counters:
         counters["lines"] = [[tables.locations_id([(*line, 0)]), counts] for line, counts in counters["lines"]]
     return {
@@ -286,9 +286,9 @@ def remarks_of(made: Compilation, tables: Tables) -> list[dict[str, Any]]:
         positions = source_positions(remark.location)
         own = [position for position in positions if not position[0].startswith(LIBRARY)] or positions
         notes, location = list(remark.notes), tables.locations_id(own[:1])
-        found.append({"severity": remark.severity, "text": remark.text, "notes": notes, "place": location})
+        found.append({"severity": remark.severity, "text": remark.text, "notes": notes, "location": location})
     found += [
-        {"severity": "remark", "text": text, "notes": [], "place": 0} for text in SLOW.findall(made.seen.assembler)
+        {"severity": "remark", "text": text, "notes": [], "location": 0} for text in SLOW.findall(made.seen.assembler)
     ]
     return found
 
@@ -298,7 +298,7 @@ def milliseconds(seconds: float | None) -> float | None:
 
 
 def texts_of(entry: Mapping[str, Any]) -> Iterator[list[int]]:
-    """All texts of an entry that are stored as they are."""
+    """Yield the texts of an entry that are stored in full, not as edits."""
     yield from (stage["rows"] for stage in entry["stages"])
     yield from (run["rows"] for run in entry["runs"])
 
@@ -364,7 +364,7 @@ def layout_of(type: str) -> dict[str, Any] | None:
         if encoding is None:
             return None
         shape, bits = shape_of(attribute), max(8, bit_width(attribute))
-        shape = shape[len(shape) - encoding.rank :]  # the buffers of a ring are contiguous
+        shape = shape[len(shape) - encoding.rank :]  # the slots of a ring buffer are contiguous
         layout = to_linear(encoding, tuple(shape))
     except (ParseError, LayoutError):
         return None
@@ -387,7 +387,7 @@ def explore_kernel(
     output: str | Path | None,
     open: bool,
 ) -> Path:
-    """Write the page of a kernel, or of something around one, and show it; where it is."""
+    """Write the page of a kernel, or of an autotuner or heuristics around one, show it, and return its path."""
     targets = targets_of(target)
     if args or kwargs:
         if grid is None:
@@ -412,7 +412,7 @@ def explore_kernel(
 
 
 def explore_compiled(kernel: Any, target: str | None, output: str | Path | None, open: bool) -> Path:
-    """Write the page of one compiled kernel, and show it; where it is."""
+    """Write the page of one compiled kernel, show it, and return its path."""
     return show(requests_of(kernel, targets_of(target)), output, open)
 
 
@@ -462,7 +462,8 @@ class Seen:
             self.launches[kernel.hash] = Launch.of(fn, arguments, grid).copied()
 
     def requests(self, targets: tuple[GPUTarget, ...] = (), most: int | None = None) -> list[Request]:
-        """One request for each kernel, or for each and every target; of many those that were launched last."""
+        """Return a request for each kernel, or for each kernel and target; of the `most` kernels that were launched
+        last."""
         recent = sorted(self.kernels, key=lambda key: -self.last.get(key, 0))[:most]
         return [
             request_for(source, metadata, target, self.launches.get(key))

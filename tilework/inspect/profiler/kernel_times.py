@@ -8,7 +8,14 @@ from typing import Any
 from tilework.inspect.profiler import data
 from tilework.inspect.profiler.profile import deactivate, finalize, scope, start
 from tilework.runtime.devices.active_driver import driver
-from tilework.runtime.tuning.benchmark import drop_gradients, estimate_ms, repeats
+from tilework.runtime.tuning.benchmark import (
+    captured,
+    cuda_graphs,
+    drop_gradients,
+    estimate_ms,
+    repeats,
+    warm_up_for_capture,
+)
 
 TIME = "time (ns)"
 
@@ -47,6 +54,14 @@ def kernel_times(fn: Callable[[], object], warmup: float, rep: float, grads: Seq
     if not any(times):
         raise RuntimeError("do_bench_proton measures kernels, and the call launches none that the profiler sees")
     return times
+
+
+def kernel_times_of_graph(fn: Callable[[], object], rep: float, grads: Sequence[Any]) -> list[float]:
+    """Return the milliseconds that the kernels of each replay of a graph of one call take."""
+    cuda = cuda_graphs("do_bench_cudagraph_proton")
+    with cuda.stream(cuda.Stream()):
+        warm_up_for_capture(cuda, fn, grads)
+        return kernel_times(captured(cuda, fn, grads, 1).replay, 0, rep, ())
 
 
 def nanoseconds(node: dict[str, Any]) -> float:

@@ -36,7 +36,7 @@ from tilework.process.triton_version import message
 from tilework.runtime.devices.active_driver import driver
 
 DEFAULT_PROFILE_NAME = "proton"
-"""The file that a session without a name writes, without its suffix.
+"""The path of the file that a session without a name writes, without the suffix.
 
 Example:
     import tilework.profiler as proton
@@ -60,15 +60,15 @@ def start(
 ) -> int | None:
     """Begin a session, and return its id.
 
-    `name` is the path of its file without the suffix. `context` says what a kernel's path in the tree is: the scopes
-    around its launch ("shadow"), or the Python call stack ("python"). `data` is "tree" or "trace". With
-    ``hook="triton"`` the functions that kernels have as their `launch_metadata` give names, flops and bytes; another
-    `Hook` may be given too. `backend` follows from the device: "cupti", "roctracer", "host". With
-    ``mode="periodic_flushing"`` (or ``"periodic_flushing:format=hatchet_msgpack"``) each phase that
-    `data.advance_phase` ends is written to a file of its own.
+    `name` is the path of its file without the suffix. `context` determines a kernel's path in the tree: the scopes
+    around its launch ("shadow") or the Python call stack ("python"). `data` is "tree" or "trace". With
+    ``hook="triton"``, the `launch_metadata` functions of kernels provide names, flops and bytes; another `Hook` can be
+    passed instead. `backend` follows from the device: "cupti", "roctracer" or "host". With ``mode="periodic_flushing"``
+    (or ``"periodic_flushing:format=hatchet_msgpack"``), each phase that `data.advance_phase` ends is written to a
+    separate file.
 
-    Nothing happens under the `proton` command, which has a session already, and with TRITON_PROTON_DISABLE=1: the
-    result is None.
+    Under the `proton` command, which already has a session, and with TRITON_PROTON_DISABLE=1, it does nothing and
+    returns None.
 
     Example:
         import pathlib, tempfile
@@ -90,7 +90,7 @@ def start(
 
 
 def begin(name: Any, context: Any, data: Any, backend: Any, mode: Any, hook: Any) -> int:
-    """As `start`, also under the `proton` command."""
+    """Begin a session as `start` does, also under the `proton` command."""
     chosen = backend or _select_backend()
     if chosen not in KNOWN:
         raise ValueError(f"Unknown profiler: {chosen}")
@@ -116,7 +116,7 @@ def part_format(mode: str) -> str | None:
 
 
 def activate(session: int | None = None) -> None:
-    """Record again, for one session or all.
+    """Resume recording, for one session or all.
 
     Example:
         import tempfile
@@ -132,8 +132,8 @@ def activate(session: int | None = None) -> None:
 
 
 def deactivate(session: int | None = None, flushing: bool = False) -> None:
-    """Record nothing until `activate`, for one session or all. Recorded data is kept. With `flushing` it is complete:
-    kernels that still run on a GPU are waited for.
+    """Stop recording until `activate`, for one session or all. Recorded data is kept. With `flushing`, wait for kernels
+    that are still running on a GPU, so that the data is complete.
 
     Example:
         import pathlib, tempfile
@@ -163,7 +163,7 @@ def switch(session: int | None, is_active: bool) -> None:
 
 
 def finalize(session: int | None = None, output_format: str | None = "") -> None:
-    """Write the file of a session, or of all, and forget it; nothing happens where there is none.
+    """Write the file of one session, or of all sessions, and end it. If there is none, do nothing.
 
     Example:
         import pathlib, tempfile
@@ -181,7 +181,7 @@ def finalize(session: int | None = None, output_format: str | None = "") -> None
 
 
 def end(session: int | None, output_format: str | None = "") -> None:
-    """As `finalize`, also under the `proton` command."""
+    """End sessions as `finalize` does, also under the `proton` command."""
     if not SESSIONS.known:
         return
     chosen = list(SESSIONS.known.values()) if session is None else [SESSIONS.get(session)]
@@ -210,7 +210,7 @@ def profile(
     mode: str | None = None,
     hook: str | Hook | None = None,
 ) -> Any:
-    """A decorator: a session begins before each call of the function, and is no longer active behind it. `finalize`
+    """A decorator that begins a session before each call of the function and deactivates it afterwards. `finalize`
     writes it.
 
     Example:
@@ -287,7 +287,7 @@ Metrics = Mapping[str, Any]  # numbers, sequences of numbers, tensors of at most
 
 
 class scope(ContextDecorator):
-    """A part of the program with a node of its own in the tree, and metrics if given: a context manager and a
+    """Give a part of the program its own node in the tree, with metrics if they are given: a context manager and a
     decorator.
 
     Example:
@@ -313,12 +313,12 @@ class scope(ContextDecorator):
         exit_scope(self.name)
 
     def _recreate_cm(self) -> Self:
-        """One for each call of a function that it decorates."""
+        """Return a new scope for a call of the decorated function."""
         return type(self)(self.name, self.metrics)
 
 
 class cpu_timed_scope(scope):
-    """A scope that also has the time that it took on the host, as ``cpu_time (ns)``.
+    """A scope that also records the time it took on the host, as ``cpu_time (ns)``.
 
     Example:
         import pathlib, tempfile
@@ -349,7 +349,7 @@ class cpu_timed_scope(scope):
 
 
 def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
-    """Enter a scope, and return the id of this entry; None while nothing is profiled.
+    """Enter a scope, and return the id of this entry, or None while nothing is profiled.
 
     Example:
         import pathlib, tempfile
@@ -373,8 +373,8 @@ def enter_scope(name: str, *, metrics: Metrics | None = None) -> int | None:
 
 
 def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> int | None:
-    """Leave the innermost scope, which must be `name` if given, and add metrics to it; return the id of the entry, None
-    while nothing is profiled.
+    """Leave the innermost scope, which must be `name` if that is given, and add metrics to it. Return the id of the
+    entry, or None while nothing is profiled.
 
     Example:
         import pathlib, tempfile
@@ -397,20 +397,16 @@ def exit_scope(name: str | None = None, *, metrics: Metrics | None = None) -> in
 class state(ContextDecorator):
     """A label for a part of the program, independent of its scopes: a context manager and a decorator.
 
-    It is the entry right above the kernels that are launched in it. There is one state at a time: the innermost one.
+    It becomes the parent of the kernels that are launched in it. Only the innermost state applies.
 
     Example:
         import pathlib, tempfile
         import tilework.profiler as proton
 
-        @tilework.jit
-        def kernel(out):
-            tl.store(out, 1)
-
         with tempfile.TemporaryDirectory() as folder:
             proton.start(f"{folder}/step")
             with proton.state("warm up"):
-                kernel[(1,)](np.zeros(1))
+                call(tl.exp, np.zeros(4, np.float32))
             proton.finalize()
             assert "warm up" in pathlib.Path(folder, "step.hatchet").read_text()
     """
@@ -429,26 +425,21 @@ class state(ContextDecorator):
             stacks.set_state(self.before)
 
     def _recreate_cm(self) -> Self:
-        """One for each call of a function that it decorates."""
+        """Return a new state for a call of the decorated function."""
         return type(self)(self.name)
 
 
 class metadata_state(state):
-    """The state in which figures about launches are computed: viewers leave out the kernels of this part of the
-    program.
+    """The state in which metadata of launches is computed; viewers leave out the kernels of this part of the program.
 
     Example:
         import tempfile
         import tilework.profiler as proton
 
-        @tilework.jit
-        def kernel(out):
-            tl.store(out, 1)
-
         with tempfile.TemporaryDirectory() as folder:
             proton.start(f"{folder}/step")
             with proton.metadata_state():
-                kernel[(1,)](np.zeros(1))
+                call(tl.exp, np.zeros(4, np.float32))
             proton.finalize()
             tree, _, _, _ = proton.specs.read(f"{folder}/step.hatchet")
             assert not tree.root.children
@@ -462,7 +453,7 @@ class metadata_state(state):
 
 
 def enter_state(name: str) -> None:
-    """This thread is in a state from now on.
+    """Enter a state, for this thread.
 
     Example:
         import tilework.profiler as proton
@@ -475,7 +466,7 @@ def enter_state(name: str) -> None:
 
 
 def exit_state() -> None:
-    """This thread is in no state any more.
+    """Leave the current state, for this thread.
 
     Example:
         import tilework.profiler as proton

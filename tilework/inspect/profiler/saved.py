@@ -96,7 +96,7 @@ def load(path: str) -> SavedProfile:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: {message_of(error)}") from None
+        raise UsageError(message_of(error)) from None
     except UnicodeDecodeError:
         raise UsageError(no_profile(path)) from None
     if text.lstrip()[:1] == "<":

@@ -110,7 +110,7 @@ class FrameTree:
         return pd.DataFrame([{"name": frame.name, **frame.metrics} for frame in self.root.walk()])
 
     def kept(self, keeps: Callable[[Frame, tuple[Frame, ...]], bool]) -> "FrameTree":
-        """With the frames only for which `keeps(frame, those above it)` holds, and those above them."""
+        """Return a tree of the frames for which `keeps(frame, frames above it)` holds, and the frames above these."""
 
         def visit(frame: Frame, above: tuple[Frame, ...]) -> Frame | None:
             children = [kept for child in frame.children if (kept := visit(child, (*above, frame))) is not None]
@@ -514,12 +514,12 @@ def parser() -> argparse.ArgumentParser:
     add("-l", "--list", action="store_true", help="list the metrics of the file")
     columns = "columns, separated by commas: those of --list, " + METRICS_HELP
     add("-m", "--metrics", type=lambda text: text.split(","), metavar="A[,B]", help=columns)
-    add("-i", "--include", metavar="REGEX", help="keep paths through frames whose whole name matches")
-    add("-e", "--exclude", metavar="REGEX", help="drop frames whose whole name matches, with all below them")
+    add("-i", "--include", metavar="REGEX", help="keep only paths through frames whose whole name matches")
+    add("-e", "--exclude", metavar="REGEX", help="drop frames whose whole name matches, and everything below them")
     add("-t", "--threshold", type=float, metavar="X", help="drop frames whose first metric is below X")
-    add("-d", "--depth", type=int, default=100, metavar="N", help="how many levels are printed (100)")
-    add("-f", "--format", choices=("full", *FORMATS), default="full", help="how frames of Python are shown")
-    add("--print-sorted", action="store_true", help="print the kernels by each metric behind the tree")
+    add("-d", "--depth", type=int, default=100, metavar="N", help="the number of levels to print (default: 100)")
+    add("-f", "--format", choices=("full", *FORMATS), default="full", help="how to show Python frames")
+    add("--print-sorted", action="store_true", help="after the tree, print the kernels sorted by each metric")
     add("-diff", "--diff-profile", metavar="FILE2", help="subtract another profile")
     add("file", metavar="FILE", nargs="*", help="a profile (.hatchet)")
     return made
@@ -536,7 +536,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = parser()
     args = made.parse_args(argv)
     if len(args.file) != 1:
-        made.error(f"exactly one profile can be shown, and {len(args.file)} are given")
+        made.error(f"exactly one profile can be shown, but {len(args.file)} are given")
     if args.include and args.exclude:
         made.error("Cannot specify both include and exclude")
     try:

@@ -76,6 +76,7 @@ from tilework.ir.rewrite import constant, insert_before, put, replace_op
 from tilework.ir.tt.function_ops import CallOp, FuncOp, ReturnOp, function_type
 from tilework.ir.tt.reduce_ops import DotOp
 from tilework.ir.tt.shape_ops import TransOp
+from tilework.ir.ttg.memory_types import MemDescType, is_memdesc, memdesc_type, retyped
 from tilework.ir.ttg.shared_memory_ops import (
     AsyncCommitGroupOp,
     AsyncCopyGlobalToLocalOp,
@@ -86,10 +87,6 @@ from tilework.ir.ttg.shared_memory_ops import (
     MemDescIndexOp,
     MemDescSubsliceOp,
     MemDescTransOp,
-    MemDescType,
-    is_memdesc,
-    memdesc_type,
-    retyped,
 )
 from tilework.ir.ttg.tensor_ops import ConvertLayoutOp
 from tilework.ir.ttng import WarpGroupDotOp
@@ -352,7 +349,7 @@ def translate_extract(t: Translation, op: Operation) -> None:
 
 
 def translate_subview(t: Translation, op: Operation) -> None:
-    """As an extraction whose sizes are those of its result."""
+    """Translate a subview as an extraction with the sizes of its result."""
     buffer, *offsets = op.operands
     source, result = t.memory(op, buffer), t.memory(op, op.results[0])
     sizes = (*(1,) * (len(source.dims) - len(result.dims)), *result.dims)
@@ -564,7 +561,7 @@ def translate_for(t: Translation, op: Operation) -> None:
 
 
 def translate_while(t: Translation, op: Operation) -> None:
-    """As a loop; what leaves it is known at its `scf.condition`."""
+    """Translate the initial values of a loop; its results are translated at its `scf.condition`."""
     for source, argument in zip(op.operands, op.regions[0].blocks[0].args, strict=False):
         t.pass_on(op, source, argument)
 

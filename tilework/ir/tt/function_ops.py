@@ -263,7 +263,7 @@ class ReturnOp(Op):
     def verify_(self) -> None:
         function = self.parent_op()
         if not isinstance(function, FuncOp):
-            other = "stands alone" if function is None else f"stands in {function.name}"
+            other = "it has none" if function is None else f"its parent is '{function.name}'"
             raise VerifyException(f"tt.return expects parent op 'tt.func', but {other}")
         declared, found = list(function.function_type.outputs), [value.type for value in self.operands]
         symbol = function.sym_name.data

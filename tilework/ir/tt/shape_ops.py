@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tilework.ir.constraints import I32_ARRAY, I32_PROPERTY, SCALAR, TENSOR, SameElement, SameEncoding, TensorSize
 from tilework.ir.declare import Op
-from tilework.ir.encodings import encoding_attr, encoding_of
+from tilework.ir.encodings import distributed_of, encoding_attr, encoding_of
 from tilework.ir.fields import CONVERSION, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from tilework.ir.types import NO_ENCODING, Shape, Tensor, array_values, element_type, i32, shape_of, tensor_type
 from tilework.layouts.encodings import DotOperand, Encoding, NvidiaMma
@@ -105,7 +105,7 @@ def is_same_layout(left: Encoding | None, right: Encoding | None, shape: Shape) 
 
 
 def verify_reshaped(source: Attribute, result: Attribute) -> None:
-    """Without permission to reorder, every element remains in its register."""
+    """Check the layouts of a reshape that must not reorder: every element remains in its register."""
     before, after = encoding_of(source), encoding_of(result)
     if before is None or after is None:
         return
@@ -130,8 +130,9 @@ def verify_joined(part: Attribute, whole: Attribute) -> None:
 
 
 def verify_dot_operands(a: Attribute, b: Attribute, d: Attribute) -> None:
-    """With encodings, A and B are dot operands 0 and 1 of the layout of the result, of one kWidth."""
-    result = encoding_of(d)
+    """Check that A and B, if they have encodings, are dot operands 0 and 1 of the layout of the result, with the same
+    kWidth."""
+    result = distributed_of(d)
     factors = [encoding_of(a), encoding_of(b)]
     if all(factor is None for factor in factors):
         return
@@ -142,8 +143,10 @@ def verify_dot_operands(a: Attribute, b: Attribute, d: Attribute) -> None:
             raise VerifyException(f"Dot's a/b's encoding should be of DotOperandEncodingAttr: {type}")
         if factor.op_idx != index:
             raise VerifyException(f"Wrong opIdx: operand {index} is {type}")
-        if factor.parent != result:
-            raise VerifyException(f"Incompatible parent encoding: {type}, {d}")
+        try:
+            result.check_operand_parent(index, factor.parent)
+        except LayoutError as error:
+            raise VerifyException(f"{error}: {type}, {d}") from error
     left, right = factors
     assert isinstance(left, DotOperand) and isinstance(right, DotOperand)
     if isinstance(result, NvidiaMma) and left.k_width != right.k_width:
@@ -353,7 +356,7 @@ class TransOp(Op):
 
 @cache
 def range_type(start: int, end: int) -> Attribute:
-    """As many i32 as there are from `start` to `end`."""
+    """Return the type of the i32 values from `start` to `end - 1`."""
     return tensor_type((end - start,), i32)
 
 

@@ -10,8 +10,9 @@ from xdsl.ir import Dialect
 
 from tilework.ir.declare import dialect_ops
 from tilework.ir.encodings import ENCODING_ATTRIBUTES
+from tilework.ir.ttg.memory_types import *
+from tilework.ir.ttg.memory_types import AsyncTokenType, MemDescType
 from tilework.ir.ttg.shared_memory_ops import *
-from tilework.ir.ttg.shared_memory_ops import AsyncTokenType, MemDescType
 from tilework.ir.ttg.tensor_ops import *
 from tilework.ir.ttg.warp_specialize_ops import *
 

@@ -75,10 +75,10 @@ class Dots(Windows):
 
     def _dot_precision(self, name: str | None, allow_tf32: bool | None) -> str:
         assert name is None or allow_tf32 is None, "Only one of input_precision and allow_tf32 can be specified"
-        if name is None:
-            requested = None if allow_tf32 is None else "tf32" if allow_tf32 else "ieee"
-            name = self.options.f32_default or requested or self.options.default_dot_input_precision
         allowed = tuple(self.options.allowed_dot_input_precisions)
+        if name is None:  # allow_tf32 allows what not every GPU has
+            requested = None if allow_tf32 is None else "tf32" if allow_tf32 and "tf32" in allowed else "ieee"
+            name = self.options.f32_default or requested or self.options.default_dot_input_precision
         assert str(name).lower() in allowed, f"input_precision must be one of {allowed}. Got {name}{self.on_target}"
         return "ieee" if self.options.reproducible else str(name).lower()
 

@@ -28,7 +28,7 @@ from tilework.language.typing.shapes import (
     plain_shape,
     shape_of,
 )
-from tilework.language.values import Value, tensor
+from tilework.language.values import Value, is_full_slice, tensor
 from tilework.process.triton_version import follows
 
 
@@ -192,10 +192,8 @@ def index_items(index: object) -> list[Any]:
 
 
 def is_plain_view(index: object) -> bool:
-    """Only ``:`` and None, which are all that Triton takes."""
-    return all(
-        item is None or (is_slice(item) and python_slice(item) == builtins.slice(None)) for item in index_items(index)
-    )
+    """Return True if an index has only ``:`` and None, the items that Triton accepts."""
+    return all(item is None or is_full_slice(item) for item in index_items(index))
 
 
 def is_slice(item: object) -> bool:
@@ -207,6 +205,13 @@ def python_slice(item: object) -> object:
 
 
 NOT_AN_ARRAY = "a pointer is not an array"  # `advice.py` says what to write
+
+
+def about_parts(owner: Any) -> str:
+    """What to write instead of ``owner[i] = v``, for values whose parts cannot be changed."""
+    if isinstance(owner, tuple):
+        return "a list or tuple does not change: make a new one, such as `r = (x, *r[1:])`"
+    return "only parts of blocks can, which makes a new block"
 
 
 def is_one_pointer(x: object) -> bool:

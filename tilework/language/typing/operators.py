@@ -9,9 +9,10 @@ A Python int or float is weak beside an operator, but has its own type as the ar
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isinf
 from typing import Any
 
-from tilework.language.dtypes import block_type, dtype, float16, float32, int1, void
+from tilework.language.dtypes import block_type, dtype, float8e5, float16, float32, int1, uint8, void
 from tilework.language.elementwise_builtins import PropagateNan
 from tilework.language.typing.carrier import Carrier, Pair, Shape
 from tilework.language.typing.promotion import (
@@ -23,6 +24,7 @@ from tilework.language.typing.promotion import (
     InvalidOperands,
     constant_dtype,
     is_pointer,
+    not_a_number,
     plain,
     promote,
     shown_type,
@@ -118,7 +120,7 @@ class Values(Carrier):
             return self.constant(value, constant_dtype(value))
         if not check_type:
             return x  # pyright: ignore[reportReturnType]
-        raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
+        raise not_a_number(value)
 
     def optional_tensor(self, x: Value | None) -> tensor | None:
         """None for None and ``constexpr(None)``, else the value as a tensor."""
@@ -169,6 +171,8 @@ class Values(Carrier):
             raise TypeError(
                 f"{constant} is a float: it cannot fill a block of type {dtype}; pass an int, or cast the block"
             )
+        if dtype is float8e5 and isinstance(constant, float) and isinf(constant):  # a cast gives the largest number
+            return self.bitcast(self.constant(0x7C if constant > 0 else 0xFC, block(uint8, sizes)), dtype)
         return self.constant(constant, block(dtype, sizes))
 
     def cast(self, x: Value, dtype: dtype, fp_downcast_rounding: str | None = None) -> tensor:

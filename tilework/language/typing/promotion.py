@@ -85,7 +85,14 @@ def constant_dtype(value: object) -> dtype:
     if isinstance(value, float):
         fits = value == 0 or not isfinite(value) or FP32_MIN <= abs(value) <= FP32_MAX
         return float32 if fits else float64
-    raise TypeError(f"cannot convert {value} of type {type(value)} to tensor: expected a number")
+    raise not_a_number(value)
+
+
+def not_a_number(value: object) -> TypeError:
+    """The error about a value that cannot become a run-time value."""
+    text = " ".join(str(value).split())
+    text = text if len(text) <= 60 else f"{text[:57]}..."
+    return TypeError(f"cannot convert {text} of type {type(value)} to tensor: expected a number")
 
 
 def check_constant(value: object, name: str) -> None:
@@ -128,7 +135,7 @@ def promote(left: str, right: str, weak: int, operator: str) -> dtype:
 
 
 def promote_floats(a: dtype, b: dtype, operator: str) -> dtype:
-    """At least one of `a` and `b` is a float."""
+    """Return the type of an operator of two types, at least one of which is a float."""
     names, division = (a.name, b.name), operator in DIVISIONS
     if "fp64" in names:
         return float64

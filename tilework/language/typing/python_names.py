@@ -51,7 +51,7 @@ def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> No
 
 
 def is_storable(value: object) -> bool:
-    """Known at run time: a tensor, a descriptor, or something made of values that may be."""
+    """Return True for a value that is known at run time: a tensor, a descriptor, or an aggregate of such values."""
     if isinstance(value, base_value):
         return not isinstance(value, constexpr)
     return getattr(value, "__triton_aggregate__", False) and not isinstance(value, type)
@@ -163,7 +163,7 @@ def loop_index_type(types: Sequence[dtype]) -> dtype:
     if not all(type.is_int() and not type.is_block() for type in types):
         raise TypeError(
             f"For loop bounds and step must all be ints, are ({', '.join(map(describe_type, types))})"
-            "\nhelp: cast floats with .to(tl.int32); loop bounds are scalars"
+            "\nhelp: loop bounds are integers: divide with `//`, or cast with .to(tl.int32)"
         )
     index = functools.reduce(wider, types)
     return int32 if index.primitive_bitwidth < 32 else index

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tilework.ir import scf, tt, ttc, ub
 from tilework.ir.llvm import AssumeOp
-from tilework.ir.ttg.shared_memory_ops import AsyncTokenType, MemDescType
+from tilework.ir.ttg.memory_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, array_values, element_type, is_float, is_pointer, shape_of
 from tilework.numerics.rounding import Array, is_float8
 from tilework.oracles.evaluator.arith_rules import constant_array

@@ -44,7 +44,7 @@ from tilework.ir import scf, tt, ttg, ttng
 from tilework.ir.effects import writes
 from tilework.ir.encodings import encoding_of
 from tilework.ir.module_facts import find_num_warps, threads_per_warp
-from tilework.ir.ttg.shared_memory_ops import AsyncTokenType, MemDescType
+from tilework.ir.ttg.memory_types import AsyncTokenType, MemDescType
 from tilework.ir.types import PointerType, i64, shape_of
 from tilework.layouts.to_linear import shape_per_cta
 from tilework.numerics.rounding import Array, narrow, unpack_e2m1

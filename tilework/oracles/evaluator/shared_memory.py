@@ -42,7 +42,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.locations import location_text
-from tilework.ir.ttg.shared_memory_ops import MemDescType
+from tilework.ir.ttg.memory_types import MemDescType
 from tilework.ir.types import bit_width, i8, shape_of
 from tilework.layouts.conversion import conversion, scratch_bytes
 from tilework.layouts.encodings import Shared
@@ -321,7 +321,7 @@ class SharedMemory:
                 self.mark(view, HELD)
 
     def barrier(self) -> None:
-        """All threads have arrived."""
+        """Order all accesses before the barrier, at which all threads have arrived."""
         self.touched.clear()
 
     def fence(self) -> None:

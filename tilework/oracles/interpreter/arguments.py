@@ -28,7 +28,7 @@ from tilework.language.dtypes import (
     uint64,
 )
 from tilework.language.function import JITCallable
-from tilework.language.parameters import KernelParam, canonicalize_dtype, str_to_ty
+from tilework.language.parameters import ARGUMENT_KINDS, KernelParam, canonicalize_dtype, no_element_type, str_to_ty
 from tilework.language.typing.windows import descriptor_padding
 from tilework.oracles.interpreter.allowed_memory import REGISTERED, Memory, Region, region_of_array, strided_extent
 from tilework.oracles.interpreter.semantic import Semantic
@@ -45,9 +45,8 @@ class Arguments:
         self.semantic, self.memory = semantic, memory
 
     def convert(self, param: KernelParam, value: Any) -> Any:
-        """Return the value of one parameter; a NumPy scalar becomes the Python number that it equals."""
-        if isinstance(value, np.generic):
-            value = number if isinstance(number := value.item(), bool | int | float) else value
+        """Return the value of one parameter."""
+        value = python_number(value)
         if param.is_constexpr:
             return plain(value)
         name = f"argument {param.name!r}"
@@ -73,6 +72,7 @@ class Arguments:
 
     def value(self, name: str, value: Any, is_const: bool = False, specialize: bool = True) -> Any:
         """Return a value of any kind as a launch specialises it."""
+        value = python_number(value)
         if isinstance(value, tl.constexpr):
             return value.value
         if value is None or isinstance(value, JITCallable):
@@ -104,6 +104,12 @@ class Arguments:
         found = self.semantic.descriptor(base, shape, strides, block_type(element, block), padding)
         found.handle = replace(found.handle, rounds_to_tf32=bool(getattr(host, "round_f32_to_tf32", False)))
         return found
+
+
+def python_number(value: Any) -> Any:
+    """Return the Python number that a NumPy scalar equals, and anything else as it is."""
+    number = value.item() if isinstance(value, np.generic) else value
+    return number if isinstance(number, bool | int | float) else value
 
 
 def integer_type(value: int) -> dtype:
@@ -140,7 +146,7 @@ def region_of(name: str, value: Any, on_host: bool = True) -> tuple[Region, dtyp
             raise ValueError(f"{name} is on DLPack device {device}: the interpreter needs arrays of the host")
         array = np.from_dlpack(value)
         return region_of_array(name, array), element_of(name, array.dtype), array
-    raise ArgumentError(f"failed to specialize argument of type: {type(value).__name__} ({name})")
+    raise ArgumentError(f"failed to specialize argument of type: {type(value).__name__} ({name}): {ARGUMENT_KINDS}")
 
 
 def register_memory(array: Any, name: str = "registered memory") -> Any:
@@ -162,7 +168,7 @@ def element_of(name: str, array_type: Any) -> dtype:
     try:
         return array_type if isinstance(array_type, dtype) else str_to_ty(canonicalize_dtype(array_type))
     except KeyError:
-        raise TypeError(f"{name} has elements of type {array_type}, which kernels do not know") from None
+        raise TypeError(f"{name}: {no_element_type(array_type)}") from None
 
 
 def region_of_tensor(name: str, value: Any, on_host: bool = True) -> Region:

@@ -27,7 +27,7 @@ from tilework.language.function import (
     unwrap_nested,
 )
 from tilework.language.typing import triton_messages
-from tilework.language.typing.indexing import NOT_AN_ARRAY, is_one_pointer, is_plain_view
+from tilework.language.typing.indexing import NOT_AN_ARRAY, about_parts, is_one_pointer, is_plain_view
 from tilework.language.typing.promotion import constant_dtype
 from tilework.language.typing.python_names import (
     TUPLE_INDEX,
@@ -285,7 +285,10 @@ class KernelRuntime:
         if is_one_pointer(owner):
             raise SyntaxError(f"assignment to a part of it is not supported: {NOT_AN_ARRAY}")
         if not isinstance(owner, tl.tensor) or not owner.type.is_block():
-            raise SyntaxError(f"values of a kernel cannot be changed in place: only parts of blocks, not of {owner!r}")
+            raise SyntaxError(
+                f"values of a kernel cannot be changed in place: only parts of blocks, not of {owner!r}"
+                f"\nhelp: {about_parts(owner)}"
+            )
         return self.semantic.with_subscript(owner, index, self.assign(value))
 
     # -- calls -------------------------------------------------------------------------------------------------
@@ -362,8 +365,8 @@ def belongs_to_constant(function: Any) -> bool:
 
 
 def check_counterpart(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuse ``np.exp(x)`` and ``math.exp(x)`` of a tile, which do not compile; what has no counterpart in the language
-    (``np.asarray``) looks at values, for those who debug."""
+    """Refuse ``np.exp(x)`` and ``math.exp(x)`` of a tile, which do not compile; functions without a counterpart in the
+    language (``np.asarray``) are allowed, because they serve debugging."""
     library = "math" if getattr(function, "__module__", None) == "math" else array_library(function)
     if library is None or not any(isinstance(plain(value), tl.tensor) for value in (*args, *kwargs.values())):
         return

@@ -15,6 +15,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any, TypeVar
 
+import tilework.language as language
 from tilework.errors import (
     LIBRARY,
     CompilationError,
@@ -28,6 +29,7 @@ from tilework.language.function import JITCallable
 from tilework.oracles.interpreter.allowed_memory import MARK, AccessError
 
 RUN_TIME = (AccessError, MemoryError, RecursionError, OSError, NotImplementedError)
+PYTHONS_LIMIT = "maximum recursion depth exceeded"  # Python also says in what, which varies
 Error = TypeVar("Error", bound=BaseException)
 
 
@@ -49,7 +51,7 @@ class InterpretedCompilationError(InterpreterError, CompilationError):
 
 
 class InterpretedStaticAssertion(InterpretedCompilationError, CompileTimeAssertionFailure):
-    """A `tl.static_assert` that is false."""
+    """A `tl.static_assert` is false."""
 
 
 class InterpretedUnsupported(InterpretedCompilationError, UnsupportedLanguageConstruct):
@@ -67,11 +69,28 @@ class Refused(SyntaxError):
 
 def failure(error: Exception) -> InterpreterError:
     """Return the error that a launch raises for an error of its kernel."""
+    if isinstance(error, RecursionError) and str(error).startswith(PYTHONS_LIMIT):
+        error = RecursionError(f"{PYTHONS_LIMIT}: do the calls of the kernel's functions end?")
     if isinstance(error, RUN_TIME) or getattr(error, "at_run_time", False):
         return InterpreterError(repr(error))
     src, node, where = location_of(error)
     code = ast.get_source_segment(src, node) if src is not None else None
-    return class_of(error)(repr(error), with_advice(error, code=code), src, node, where)
+    text = f"{error}{similar_name(error)}" if isinstance(error, NameError) else None
+    return class_of(error)(repr(error), with_advice(error, text, code), src, node, where)
+
+
+def similar_name(error: NameError) -> str:
+    """Advice for an undefined name: the most similar one that the kernel sees; empty if there is none."""
+    if error.name is None or (found := kernel_frame(error)) is None:
+        return ""
+    if hasattr(language, error.name):
+        return f"\nhelp: did you mean `tl.{error.name}`?"
+    import difflib  # lazily: only mistakes need it
+
+    frame = found[0]
+    known = [name for name in (*frame.f_locals, *frame.f_globals) if not name.startswith("_")]
+    close = difflib.get_close_matches(error.name, known, n=1, cutoff=0.75)
+    return f"\nhelp: did you mean `{close[0]}`?" if close else ""
 
 
 def class_of(error: Exception) -> type[InterpretedCompilationError]:
@@ -89,19 +108,24 @@ def location_of(error: Exception) -> tuple[str | None, ast.AST, SourceMap | None
     if isinstance(error, Refused) and error.function is not None:
         where = error.function.where
         return error.function.src, in_source(error.node, where), where
-    trace, found = error.__traceback__, None
-    while trace is not None:
-        frame = trace.tb_frame
-        if MARK in frame.f_globals and not frame.f_code.co_filename.startswith(LIBRARY):
-            found = frame, trace.tb_lasti, trace.tb_lineno
-        trace = trace.tb_next
-    if found is None:
+    if (found := kernel_frame(error)) is None:
         return None, ast.Pass(), None
     frame, instruction, line = found
     fn: JITCallable = frame.f_globals[MARK]
     where = fn.where
     node: Any = ast.Pass(lineno=line - where.first_line + 1, col_offset=0, end_lineno=line - where.first_line + 1)
     return (fn.src if fn.has_source else None), with_columns(node, frame, instruction, where), where
+
+
+def kernel_frame(error: BaseException) -> tuple[FrameType, int, int] | None:
+    """Return (frame, instruction, line of the file) of the kernel's innermost line outside of the library."""
+    trace, found = error.__traceback__, None
+    while trace is not None:
+        frame = trace.tb_frame
+        if MARK in frame.f_globals and not frame.f_code.co_filename.startswith(LIBRARY):
+            found = frame, trace.tb_lasti, trace.tb_lineno
+        trace = trace.tb_next
+    return found
 
 
 def in_source(node: Any, where: SourceMap) -> ast.AST:

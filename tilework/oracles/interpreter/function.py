@@ -12,6 +12,7 @@ whose `__cause__` is that exception, with the traceback through the lines of the
 
 import ast
 import bdb
+import inspect
 import itertools
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,15 @@ def rewritten(fn: JITCallable) -> Callable[[dict[str, Any]], Callable[..., Any]]
     if cached is None or cached[0] != text:
         cached = fn.__dict__["_interpreted"] = (text, FunctionRewriter(fn).rewrite())
     return cached[1]
+
+
+def call_of(kernel: Callable[..., None], values: Mapping[str, Any]) -> Callable[[], None]:
+    """Return a function that runs a kernel with values for all of its parameters, of which some have no name for the
+    caller and some no position."""
+    parameters = inspect.signature(kernel).parameters
+    named = [name for name in values if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY]
+    placed = [name for name in values if name not in named]
+    return lambda: kernel(*(passed(values[name]) for name in placed), **{name: passed(values[name]) for name in named})
 
 
 def passed(value: Any) -> Any:
@@ -258,10 +268,10 @@ class InterpretedFunction(JITFunction):
 
     def execute(self, interpreter: Interpreter, values: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
         """Call the kernel for each program; tools for Triton replace this loop."""
-        kernel = self.program(interpreter)
+        call = call_of(self.program(interpreter), values)
         for program in programs_of(grid, is_ordered(interpreter, self.fn)):
             interpreter.semantic.enter_program(program)
-            kernel(*map(passed, values.values()))
+            call()
 
     def program(self, interpreter: Interpreter) -> Callable[..., None]:
         """Return the function that runs one program; it warns if the kernel returns a value."""

@@ -29,6 +29,8 @@ from tilework.oracles.interpreter.failures import Refused
 RUNTIME = "__tw__"
 PATHS = "__tw_paths__"  # in a function: true if a branch or loop with a return in it has been decided at run time
 SPECIAL = frozenset({"range", "len", "int", "float", "isinstance", "getattr", "hasattr", "min", "max", "print", "list"})
+# statements and expressions that would run without the effect that they have in Python
+NEVER = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class FunctionRewriter:
@@ -172,6 +174,11 @@ class Rewriter(ast.NodeTransformer):
 
     def rewrite(self) -> None:
         definition = self.definition
+        for node in ast.walk(definition):
+            if isinstance(node, NEVER):
+                kind = type(node).__name__
+                word = kind.removesuffix("From").lower()
+                raise Refused(f"unsupported AST node type: {kind}: kernels have no `{word}`", node)
         definition.decorator_list, definition.returns = [], None
         arguments = definition.args
         for parameter in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
@@ -201,8 +208,15 @@ class Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), at)
 
     def runtime_call(self, name: str, at: ast.AST, *args: ast.expr) -> ast.Call:
-        """Return ``__tw__.name(*args)`` at the location of a node; new nodes inside get that location at the end."""
+        """Return ``__tw__.name(*args)`` at the location of a node; new nodes inside get that location at the end.
+
+        The name of the function takes no space: Python reports a call of a method at the last line of its name.
+        """
         function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), name, ast.Load())
+        for part in (function, function.value):
+            ast.copy_location(part, at)
+            if hasattr(at, "lineno"):
+                part.end_lineno, part.end_col_offset = part.lineno, part.col_offset
         return ast.copy_location(ast.Call(function, list(args), []), at)
 
     def beyond(self, node: ast.stmt, message: str) -> ast.stmt:
@@ -341,7 +355,7 @@ class Rewriter(ast.NodeTransformer):
         return [*refused, node]
 
     def visit_Match(self, node: ast.Match) -> list[ast.stmt]:
-        """Python matches; patterns are kept."""
+        """Leave matching to Python: only subject, guards and bodies are rewritten."""
         node.subject = self.runtime_call("subject", node.subject, self.visit(node.subject))
         for case in node.cases:
             if strange := [

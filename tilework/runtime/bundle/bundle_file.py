@@ -11,9 +11,9 @@
     12      4      0
     16      8      bytes of the index
     24      8      bytes of the file
-    32      32     HMAC-SHA256 of bytes 0 to 31 and the index, under the writer's key; zeros without one
-    64      32     SHA-256 of bytes 0 to 63 and the index: the digest of the bundle
-    96      ...    the index, JSON
+    32      80     the signature of bytes 0 to 31 and the index with the writer's key (`signing.py`); zeros without one
+    112     32     SHA-256 of bytes 0 to 111 and the index: the digest of the bundle
+    144     ...    the index, JSON
     ...     ...    the sections, one behind the other, nothing between or behind them
 
 The index says the size and the SHA-256 of every section, so the digest covers every byte of the file. It is all that is
@@ -37,17 +37,22 @@ import json
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tilework.errors import BundleError
 from tilework.version import __version__
 
+if TYPE_CHECKING:
+    from tilework.runtime.signing import Key
+
 MAGIC = b"\x89TWBNDL\n"
-FORMAT = 1
+FORMAT = 3
 FIXED = struct.Struct("<8sIIQQ")
 DIGEST = 32
-HEADER = FIXED.size + 2 * DIGEST
-NO_KEY = bytes(DIGEST)
+NO_MARK = bytes(80)  # an unsigned header; `signing.py` is not imported, because most programs do not need it
+HEADER = FIXED.size + len(NO_MARK) + DIGEST
+PURPOSE = "tilework bundle"
+AnyKey: TypeAlias = "Key | str | bytes | None"
 LARGEST_INDEX = 1 << 26  # some 100,000 kernels
 PLAIN_SUFFIX = "-plain"
 
@@ -72,7 +77,7 @@ class Entry:
 
 
 class Counts(NamedTuple):
-    """How many kernels there are, and how many times one is compiled: once for each specialisation and target."""
+    """The number of kernels, and of compilations of them: one for each specialisation and target."""
 
     kernels: int
     specialisations: int
@@ -103,7 +108,7 @@ class Contents:
         self.blobs, self.facts = blobs or {}, facts or {}
 
 
-def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __version__) -> bytes:
+def bundle_bytes(contents: Contents, key: AnyKey = None, version: str = __version__) -> bytes:
     """Return the bytes of a bundle, signed if there is a key."""
     sections: dict[bytes, int] = {}  # index by content
     rows: list[dict[str, Any]] = [{} for _ in contents.targets]
@@ -132,11 +137,14 @@ def bundle_bytes(contents: Contents, key: bytes | None = None, version: str = __
     ).encode()
     total = HEADER + len(index) + sum(map(len, sections))
     fixed = FIXED.pack(MAGIC, FORMAT, 0, len(index), total)
-    fixed += NO_KEY if key is None else signature(key, fixed + index)
+    try:
+        fixed += NO_MARK if (signer := key_of(key)) is None else signer.sign(PURPOSE, fixed + index)
+    except ValueError as error:  # a public key
+        raise BundleError(f"the bundle cannot be signed: {error}") from error
     return b"".join((fixed, hashlib.sha256(fixed + index).digest(), index, *sections))
 
 
-def write_bundle(path: str | os.PathLike[str], contents: Contents, key: bytes | None = None) -> str:
+def write_bundle(path: str | os.PathLike[str], contents: Contents, key: AnyKey = None) -> str:
     """Replace a bundle atomically, and return its digest; processes that read the old one keep it."""
     data, path = bundle_bytes(contents, key), os.fspath(path)
     temporary = f"{path}.{os.getpid()}-{os.urandom(6).hex()}"
@@ -154,10 +162,16 @@ def write_bundle(path: str | os.PathLike[str], contents: Contents, key: bytes | 
     return data[HEADER - DIGEST : HEADER].hex()
 
 
-def signature(key: bytes, data: bytes) -> bytes:
-    import hmac  # lazily: few bundles are signed
+def key_of(key: AnyKey) -> "Key | None":
+    """Return the key in a text: a secret, or an Ed25519 key in PEM."""
+    if not isinstance(key, str | bytes):
+        return key
+    from tilework.runtime.signing import Key  # lazily: few bundles are signed
 
-    return hmac.digest(key, data, "sha256")
+    try:
+        return Key.of(key)
+    except ValueError as error:
+        raise BundleError(f"the key of a bundle is none: {error}") from error
 
 
 class BundleFile:
@@ -190,10 +204,10 @@ class BundleFile:
         cls,
         path: str | os.PathLike[str],
         digest: str | None = None,
-        key: bytes | None = None,
+        key: AnyKey = None,
         version: str = __version__,
     ) -> "BundleFile":
-        """Open and verify; `digest` is what the file must have, `key` what it must be signed with."""
+        """Open and verify a file, which must have the `digest`, and be signed with `key`, where these are given."""
         path = os.fspath(path)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe is no reason to wait
@@ -219,7 +233,7 @@ class BundleFile:
             close(handle)
 
     def section(self, position: int) -> bytes:
-        """One section, verified."""
+        """Return a section, verified."""
         try:
             start, size, checksum = self._sections[position]
         except (IndexError, TypeError):
@@ -248,7 +262,7 @@ class BundleFile:
             raise BundleError(f"{self.path} has an index that says nothing sensible about {key}") from None
 
     def entries(self) -> Iterator[Entry]:
-        """All of them, target by target."""
+        """Return all entries, target by target."""
         for target, rows in enumerate(self._entries):
             for key, row in rows.items():
                 yield self._entry(target, key, row)
@@ -283,7 +297,7 @@ class Verified:
         self.sections_at, self.size = sections_at, size
 
 
-def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> Verified:
+def verified(path: str, handle: int, digest: str | None, key: AnyKey) -> Verified:
     """Read the header and the index, and verify them."""
     header = read_all(handle, HEADER, 0)
     if header[: len(MAGIC)] != MAGIC[: len(header)] or not header:
@@ -306,16 +320,18 @@ def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> V
         raise BundleError(f"{path} is damaged: its digest is not that of its index; nothing of it is used")
     if digest is not None and found != digest.lower():
         raise BundleError(f"{path} is not the requested bundle: its digest is {found}, not {digest}")
-    written, is_signed = signed[FIXED.size :], signed[FIXED.size :] != NO_KEY
-    if key is not None:
+    mark, is_signed = signed[FIXED.size :], signed[FIXED.size :] != NO_MARK
+    if (verifier := key_of(key)) is not None:
         if not is_signed:
             raise BundleError(
                 f"{path} is not signed, and TILEWORK_BUNDLE_KEY requires a signature: compile it with that key"
             )
-        import hmac  # lazily: few bundles are signed
+        from tilework.runtime.signing import BadSignature  # lazily: few bundles are signed
 
-        if not hmac.compare_digest(written, signature(key, signed[: FIXED.size] + index)):
-            raise BundleError(f"{path} is signed with another key, or was changed without the key")
+        try:
+            verifier.check(PURPOSE, signed[: FIXED.size] + index, mark)
+        except BadSignature as error:
+            raise BundleError(f"{path} is signed with another key, or was changed without the key: {error}") from None
     try:
         parsed = json.loads(index)
     except (ValueError, RecursionError):
@@ -326,7 +342,7 @@ def verified(path: str, handle: int, digest: str | None, key: bytes | None) -> V
 
 
 def read_all(handle: int, size: int, offset: int) -> bytes:
-    """So many bytes, or what there is of them."""
+    """Return `size` bytes from an offset of a file; fewer if it ends before."""
     data = os.pread(handle, size, offset)
     while len(data) < size and (more := os.pread(handle, size - len(data), offset + len(data))):
         data += more

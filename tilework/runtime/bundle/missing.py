@@ -23,7 +23,7 @@ CHANGED = ("source", "function", "global")  # parts of a kernel itself
 
 
 def forbidden() -> str | None:
-    """Why nothing can be compiled here; None if it can."""
+    """Return the reason that kernels cannot be compiled here; None if they can."""
     if knobs.runtime.no_jit:
         return "TILEWORK_NO_JIT=1 forbids compiling"
     return None if has_compiler() else "the compiler is not installed here"
@@ -47,7 +47,7 @@ def missing_kernel(record: Any, bundles: Sequence[Any]) -> None:
 
 
 def warn_once(text: str) -> None:
-    """At the line of the launch."""
+    """Warn once, at the line of the launch."""
     if text not in SAID:
         SAID.add(text)
         warn_user(text)
@@ -65,7 +65,7 @@ def is_changed(new: KeyParts, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def text_of(found: Comparison, title: str, bundles: Sequence[Any] = ()) -> str:
-    """The whole message."""
+    """Return the message about a launch, with its differences from the recorded ones."""
     lines = [f"{found.new.text()} {title}"]
     if found.nearest is None:
         kernels = sorted({name for bundle in bundles for name in bundle.kernels})
@@ -98,18 +98,18 @@ def refused(
     )
 
 
-def missing_choice(
-    tuner: Any, fn: Any, key: tuple[Any, ...], found: Sequence[Mapping[str, Any]], bundles: Sequence[Any]
-) -> None:
-    """An error, if nothing can be tuned."""
+def missing_choice(tuner: Any, fn: Any, key: tuple[Any, ...], found: Sequence[str], bundles: Sequence[Any]) -> None:
+    """Raise `NotRecorded` unless the launch may be tuned; `found` are the bundles' configurations for it."""
     why = forbidden()
     if why is None:
         return
     count("refusals", kernel=fn._fn_name)
     paths, name = ", ".join(bundle.path for bundle in bundles), fn.__qualname__
     if found:
-        has = f"the configuration that {paths} has for {name} and the key {key}"
-        raise NotRecorded(f"{has} is none of its configurations any more, and {why}\n  {AGAIN}")
+        has = f"the configuration that {paths} has for {name} and the key {key} ({found[0]})"
+        raise NotRecorded(
+            f"{has} is none of the configurations that the program has for this launch, and {why}\n  {AGAIN}"
+        )
     known = [
         str(tuple(row["tuning"]))
         for bundle in bundles

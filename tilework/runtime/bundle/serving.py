@@ -14,8 +14,9 @@ import platform
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.errors import BundleError
@@ -29,9 +30,14 @@ from tilework.runtime.recording.specialization_record import SpecializationRecor
 from tilework.target import GPUTarget, UnknownTarget
 from tilework.targets.cpu.target import processor_facts
 
+if TYPE_CHECKING:
+    from tilework.runtime.bundle.trees import ServedTree
+    from tilework.runtime.recording.tuning_family import TunedLaunch
+    from tilework.runtime.signing import Key
+
 LOCK = held_at_fork(threading.RLock())
-OPENED: dict[tuple[str, str | None, str | None], "Bundle"] = {}  # those of TILEWORK_BUNDLE
-MANIFEST, TUNINGS = "manifest", "tunings"  # names of blobs
+OPENED: dict[tuple[str | None, ...], "Bundle"] = {}  # those of TILEWORK_BUNDLE
+MANIFEST, TUNINGS, TREES = "manifest", "tunings", "trees"  # names of blobs
 PLAIN = "plain_key"  # in the metadata of a kernel with launch preconditions: the key of the one without
 
 
@@ -76,8 +82,9 @@ class Bundle:
         self.close()
 
     def verify(self) -> None:
-        """Verify all sections, used or not."""
+        """Verify all sections, used or not, and read the decision trees."""
         self.file.verify()
+        _ = self.trees
 
     def fitting(self, device: GPUTarget) -> list[tuple[int, str]]:
         """The indices of the targets that a device can run."""
@@ -86,7 +93,7 @@ class Bundle:
         return self._fitting[device]
 
     def files(self, keys: Iterator[str] | list[str], device: GPUTarget) -> dict[str, bytes] | None:
-        """The verified files of the first of these keys that there is, for the best target; None if there is none."""
+        """Return the verified files of the first of these keys in the bundle, for the best target; None without one."""
         keys = list(keys)
         for index, load in self.fitting(device):
             for key in keys:
@@ -113,14 +120,21 @@ class Bundle:
     def tunings(self) -> list[dict[str, Any]]:
         return json.loads(self.file.blob(TUNINGS) or b"[]")
 
+    @cached_property
+    def trees(self) -> "list[ServedTree]":
+        """The decision trees of autotuned kernels."""
+        from tilework.runtime.bundle.trees import read_trees  # lazily: few programs tune
+
+        return read_trees(self.file.blob(TREES), self.path)
+
 
 def load(path: str | os.PathLike[str], digest: str | None = None, key: str | bytes | None = None) -> Bundle:
-    """Serve launches from a file of `tilework precompile`, from now on: docs/serving.md has the story.
+    """Serve launches from a file written by `tilework precompile`, from now on. See docs/serving.md.
 
-    The file is verified: its index here, and the code of a kernel when a launch needs it. With `digest` it must be that
-    very file, with `key` (or TILEWORK_BUNDLE_KEY) it must be signed with it. BundleError says what is wrong with a
-    file. Of several bundles the one that was loaded last is searched first. The returned bundle can be closed, or used
-    in a `with`.
+    The file is verified: its index immediately, and the code of each kernel when a launch needs it. With `digest`, the
+    file must have that digest; with `key` (or TILEWORK_BUNDLE_KEY, TILEWORK_BUNDLE_KEY_FILE), it must be signed with
+    that key. BundleError says what is wrong with a file. If several bundles are loaded, the last one is searched first.
+    The returned bundle can be closed, or used in a `with` statement.
 
     Example:
         import json, pathlib, tempfile
@@ -131,8 +145,7 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
             with tilework.load(file, digest=digest) as bundle:
                 assert bundle.kernels == [] and bundle.digest == digest
     """
-    secret = knobs.runtime.bundle_key if key is None else key
-    file = BundleFile.open(path, digest, secret.encode() if isinstance(secret, str) else secret)
+    file = BundleFile.open(path, digest, bundle_key() if key is None else key)
     made = file.facts.get("layout") or ""
     if made and (own := layout_key()) and made != own:
         raise BundleError(
@@ -146,8 +159,21 @@ def load(path: str | os.PathLike[str], digest: str | None = None, key: str | byt
     return bundle
 
 
+def bundle_key() -> "Key | None":
+    """Return the key in TILEWORK_BUNDLE_KEY or TILEWORK_BUNDLE_KEY_FILE; BundleError if what they contain is none."""
+    text, file = knobs.runtime.bundle_key, knobs.runtime.bundle_key_file
+    if not text and not file:
+        return None
+    from tilework.runtime.signing import read_key  # lazily: few bundles are signed
+
+    try:
+        return read_key(text, file, "TILEWORK_BUNDLE_KEY")
+    except RuntimeError as error:
+        raise BundleError(str(error)) from error
+
+
 def own_object(name: str) -> bytes | None:
-    """Machine code of the runtime itself, of the first bundle that has it."""
+    """Return machine code of the runtime itself, from the first bundle that has it."""
     return next((data for bundle in tuple(BUNDLES) if (data := bundle.file.blob(name)) is not None), None)
 
 
@@ -160,7 +186,7 @@ def begin() -> None:
     paths = knobs.runtime.bundle
     with LOCK:
         for path in (paths or "").split(os.pathsep)[::-1] if paths else ():
-            setting = path, knobs.runtime.bundle_digest, knobs.runtime.bundle_key
+            setting = path, knobs.runtime.bundle_digest, knobs.runtime.bundle_key, knobs.runtime.bundle_key_file
             if path and setting not in OPENED:
                 OPENED[setting] = load(path, knobs.runtime.bundle_digest)
 
@@ -182,7 +208,7 @@ def kernel_for(specialization: Any, target: GPUTarget, backend: Any) -> Any:
 
 
 def check_missing(specialization: Any, target: GPUTarget, backend: Any) -> None:
-    """An error about what no bundle has, unless the compiler may make it."""
+    """Raise an error about a specialisation that no bundle has, unless it may be compiled."""
     if not BUNDLES:
         return
     check_target(target)
@@ -194,7 +220,7 @@ def check_missing(specialization: Any, target: GPUTarget, backend: Any) -> None:
 def report_hit(
     kernel: Any, specialization: Any, target: GPUTarget, backend: Any, environment: Mapping[str, str]
 ) -> None:
-    """As of a kernel that the disk cache had. The compiler's version is a part of it."""
+    """Report a kernel from a bundle as one from the disk cache is reported; the report has the compiler's version."""
     from tilework.runtime.compile.compiler_presence import has_compiler  # lazily: few listen
 
     if not has_compiler():
@@ -205,7 +231,11 @@ def report_hit(
 
 
 def compiled(source: Any, files: dict[str, bytes]) -> Any:
-    """A kernel of verified files."""
+    """Return a kernel of verified files, with the locations of this process as far as they can be replaced."""
+    if not source.is_here(files):
+        from tilework.runtime.compile.locations import moved  # lazily: most files stay where they are
+
+        files = moved(files, source.locations())
     return CompiledKernel(source, {}, json.loads(files["json"])["hash"], files)
 
 
@@ -218,7 +248,7 @@ def plain_kernel(source: Any, metadata: Any) -> Any:
 
 
 def check_target(target: GPUTarget) -> None:
-    """An error if no bundle has code for a device."""
+    """Raise an error if no bundle has code for a device."""
     if any(bundle.fitting(target) for bundle in tuple(BUNDLES)):
         return
     has = "; ".join(
@@ -229,19 +259,19 @@ def check_target(target: GPUTarget) -> None:
 
 
 def target_to_compile(target: GPUTarget) -> str:
-    """The target to compile for, on whatever machine; of CPUs the highest level that this one reaches."""
+    """Return the target to compile for, in a form for other machines: of a CPU, the highest level that it reaches."""
     levels = [GPUTarget("cpu", level, 1) for level in LEVELS] if target.backend == "cpu" else []
     fitting = fitting_targets([target_facts(level) for level in levels], target)
     return str(levels[fitting[0][0]]) if fitting else str(target)
 
 
 def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) -> Any:
-    """The configuration that was recorded for these arguments, best on a device of this kind; None if it may be
-    tuned."""
+    """Return the configuration that was recorded for these arguments, else the answer of a decision tree; None if the
+    launch may be tuned."""
     # lazily: few programs tune
-    from tilework.language.portable_key import portable_key
-    from tilework.runtime.recording.constants_json import Unwritable, constant_to_json
-    from tilework.runtime.tuning.config import argument_key, device_part, fixed, is_reproducible
+    from tilework.runtime.recording.constants_json import Unwritable
+    from tilework.runtime.recording.tuning_family import TunedLaunch
+    from tilework.runtime.tuning.config import argument_key, fixed, is_reproducible, prune
 
     begin()
     fn = tuner.fn
@@ -249,23 +279,62 @@ def choice_for(tuner: Any, named: Mapping[str, Any], kwargs: Mapping[str, Any]) 
         fn = fn.fn
     if not BUNDLES or not is_kernel(fn):
         return None
-    key = argument_key(tuner.keys, tuner.arg_names, {**named, **kwargs})
-    try:
-        texts = [constant_to_json(value) for value in key]
-    except Unwritable:
-        texts = None
-    device, wanted = str(*device_part()), (portable_key(fn), texts, is_reproducible(tuner.fn, kwargs))
-    rows = (row for bundle in tuple(BUNDLES) for row in bundle.tunings)
-    found = [row for row in rows if (row["source"], row["tuning"], bool(row["reproducible"])) == wanted]
-    bits = fixed(tuner.configs[0])  # what may not differ where the same bits are promised
-    for row in sorted(found, key=lambda row: row["device"] != device):
-        for config in tuner.configs if not wanted[2] else (one for one in tuner.configs if fixed(one) == bits):
-            if {name: constant_to_json(value) for name, value in config.all_kwargs().items()} == row["config"]:
+    given, bundles, texts = {**named, **kwargs}, tuple(BUNDLES), list[str]()
+    reproducible, configs = is_reproducible(tuner.fn, kwargs), tuner.configs
+    if reproducible:  # only what gives the same bits
+        configs = [one for one in configs if fixed(one) == fixed(configs[0])]
+    with suppress(Unwritable):
+        launch = TunedLaunch.of(tuner, given, reproducible)
+        texts = recorded_settings(bundles, fn.portable_key, launch)
+        if (config := config_among(configs, texts)) is not None:
+            return config
+        texts += (answers := answered_settings(bundles, fn.portable_key, launch))
+        if answers:
+            configs, _ = prune(configs, named, kwargs, tuner.early_config_prune, None, 1.0)
+            if (config := config_among(configs, answers)) is not None:
                 return config
     from tilework.runtime.bundle.missing import missing_choice  # lazily: only what is missing needs it
 
-    missing_choice(tuner, fn, key, found, tuple(BUNDLES))
+    missing_choice(tuner, fn, argument_key(tuner.keys, tuner.arg_names, given), texts, bundles)
     return None
+
+
+def recorded_settings(bundles: Sequence[Bundle], source: str, launch: "TunedLaunch") -> list[str]:
+    """Return the configurations that were recorded for a tuning key, as JSON texts, first those of this kind of
+    device."""
+    from tilework.runtime.tuning.config import device_part  # lazily: few programs tune
+
+    wanted = source, launch.key, launch.family["reproducible"]
+    rows = (row for bundle in bundles for row in bundle.tunings)
+    found = [row for row in rows if (row["source"], row["tuning"], bool(row["reproducible"])) == wanted]
+    device = str(*device_part())
+    found.sort(key=lambda row: row["device"] != device)
+    return [json.dumps(row["config"], sort_keys=True) for row in found]
+
+
+def answered_settings(bundles: Sequence[Bundle], source: str, launch: "TunedLaunch") -> list[str]:
+    """Return the answers of the decision trees, as JSON texts, in the same order; none while `tilework tune`
+    measures."""
+    from tilework.runtime.tuning.config import device_part  # lazily: few programs tune
+
+    if knobs.autotuning.save:
+        return []
+    found = [tree for bundle in bundles for tree in bundle.trees if tree.fits(source, launch.family)]
+    device = str(*device_part())
+    found.sort(key=lambda tree: tree.device != device)
+    return [tree.tree.answer(launch.shape) for tree in found]
+
+
+def config_among(configs: Sequence[Any], texts: Sequence[str]) -> Any:
+    """Return the configuration that the first matching text describes; None if no text matches."""
+    # lazily: few programs tune
+    from tilework.runtime.recording.constants_json import Unwritable, settings_to_json
+
+    own: dict[str, Any] = {}
+    for config in configs:
+        with suppress(Unwritable):
+            own.setdefault(json.dumps(settings_to_json(config), sort_keys=True), config)
+    return next((own[text] for text in texts if text in own), None)
 
 
 # ---- choose the code of a bundle for a device, the best first
@@ -304,7 +373,7 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def target_facts(target: GPUTarget, has_ptx: bool = False) -> dict[str, Any]:
-    """A target as the index of a bundle has it."""
+    """Return a target in the form of the index of a bundle."""
     found: dict[str, Any] = {"backend": target.backend, "arch": target.arch, "warp_size": target.warp_size}
     if target.backend == "cpu":
         level = LEVELS.get(str(target.arch))
@@ -349,7 +418,7 @@ def had_instructions() -> frozenset[str]:
 
 
 def fitting_targets(targets: Sequence[Mapping[str, Any]], device: GPUTarget) -> list[tuple[int, str]]:
-    """(index of a target, file to load) of all that a device can run."""
+    """Return (index of a target, file to load) for each target that a device can run."""
     found: list[tuple[tuple[int, ...], int, str]] = []
     for index, target in enumerate(targets):
         rule = RULES.get(device.backend, same_arch)
@@ -380,7 +449,7 @@ def cpu_fit(target: Mapping[str, Any], device: GPUTarget) -> Fit:
 
 
 def cpu_mismatch(target: Mapping[str, Any]) -> str | None:
-    """Why code for a CPU cannot run here; None if it can."""
+    """Return the reason that code for a CPU cannot run here; None if it can."""
     if target.get("machine") != this_machine():
         return f"it is for {target.get('machine')}, and this is {this_machine()}"
     if target.get("system") != sys.platform:
@@ -394,7 +463,7 @@ RULES: dict[str, Callable[[Mapping[str, Any], GPUTarget], Fit]] = {"cuda": cuda_
 
 
 def target_name(target: Mapping[str, Any]) -> str:
-    """As `--target` takes it: ``cuda:90``, ``cpu:x86-64-v3``."""
+    """Return a target in the form of `--target`: ``cuda:90``, ``cpu:x86-64-v3``."""
     arch = target.get("arch")
     return str(target.get("backend")) if arch in ("host", "native") else f"{target.get('backend')}:{arch}"
 

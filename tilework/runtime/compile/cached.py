@@ -1,4 +1,4 @@
-"""Compile a kernel, or an IR file, for a target; what is in the disk cache is taken from there."""
+"""Compile a kernel, or an IR file, for a target, or load the result from the disk cache."""
 
 import time
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ def compile(
     """Compile for `target` (``"cuda:90"``; default: the current device), or take the result from the disk cache.
 
     `src` is an `ASTSource`, an `IRSource` or the path of an IR file; `options` are those of a launch. A kernel can be
-    compiled for a GPU that is not here; the binary of NVIDIA's needs ptxas. `_env_vars` are the settings that the key
-    contains, if they were taken earlier than now.
+    compiled for a GPU that this machine does not have; binaries for NVIDIA GPUs need ptxas. `_env_vars` are the
+    settings to include in the key, if they were read before this call.
 
     Example:
         @tilework.jit
@@ -57,30 +57,45 @@ def compile(
     name = cache.file_stem(source.name)
     labels = {"kernel": getattr(getattr(source, "fn", None), "_fn_name", source.name), "target": str(chosen)}
     key = cache.get_cache_key(source, backend, parsed, keyed)
-    files = None if (changed and stages is None) or knobs.compilation.always_compile else cache.load_entry(key, name)
+    is_shared = not ((changed and stages is None) or knobs.compilation.always_compile)
+    files = cache.load_entry(key, name) if is_shared else None
+    if files is not None and not source.is_here(files):
+        from tilework.runtime.compile.locations import relocated  # lazily: most files stay where they are
+
+        key, files = relocated(key, name, source, files)
     timer = Timer(microseconds(start))
     hit = files is not None
     if files is None and knobs.runtime.no_jit:
         from tilework.runtime.bundle.missing import refused  # lazily: only mistakes need it
 
         raise refused(source, chosen, backend, parsed, environment, key)
+    paths: Mapping[str, str] | None = None
     if files is None:
-        from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
+        from tilework.runtime.kernel_cache.compile_once import making  # lazily: what the cache has needs no claims
 
-        given = {name for name, value in (options or {}).items() if value is not None}
         try:
-            files = build(source, chosen, backend, parsed, given, environment, key, timer)
+            with making(key, name, f"compiles {source.name}", is_shared, labels["kernel"]) as claim:
+                files = claim.found
+                hit = files is not None
+                if files is not None and not source.is_here(files):
+                    return compile(source, chosen, options, _env_vars)
+                if files is None:
+                    from tilework.runtime.compile.stages import build  # lazily: what the cache has needs no stages
+
+                    began += claim.waited  # what follows is how long compiling takes
+                    given = {name for name, value in (options or {}).items() if value is not None}
+                    files = build(source, chosen, backend, parsed, given, environment, key, timer)
+                    start = time.perf_counter()
+                    paths = cache.store_entry(key, name, files, seconds=start - began)
+                    timer.store_results = microseconds(start)
+                    claim.is_done = bool(paths)
         except OutOfResources as error:
             if parsed.auto_tma != "pays":
                 raise
             report_fallback(error, **labels)
             return compile(source, chosen, {**(options or {}), "auto_tma": False}, _env_vars)
-    if hit:
+    if paths is None:
         paths = cache.entry_paths(key, files)
-    else:
-        start = time.perf_counter()
-        paths = cache.store_entry(key, name, files)
-        timer.store_results = microseconds(start)
     kernel = CompiledKernel(source, paths, key, by_stage(files))
     if hit:
         count("cache_hits", kernel=labels["kernel"], cache=cache.ORIGIN.where)

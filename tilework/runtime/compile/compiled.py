@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class LazyDict:
-    """A dictionary with parts that are computed when it is read, so that launch hooks which do not read it cost
+    """A dictionary with entries that are computed when it is read, so that launch hooks that do not read it cost
     nothing.
 
     Example:
@@ -103,12 +103,11 @@ class AsmDict(Mapping[str, Any]):
 
 
 def make_metadata(data: Mapping[str, object]) -> Any:
-    """Return a named tuple of the metadata, with lists as tuples and the target as a `GPUTarget`."""
+    """Return a named tuple of the metadata, with the target as a `GPUTarget`."""
     from tilework.target import GPUTarget  # lazily: a program that imports tilework may compile nothing
 
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     target = data["target"]
-    values["target"] = GPUTarget(**target) if isinstance(target, Mapping) else target
+    values = {**data, "target": GPUTarget(**target) if isinstance(target, Mapping) else target}
     return metadata_class(tuple(sorted(values)))(**values)
 
 
@@ -144,14 +143,14 @@ def read(path: Any) -> bytes:
 
 
 class CompiledKernel:
-    """A compiled kernel: the output of every stage, the metadata of the launch, and the loaded binary. Launches return
-    it.
+    """A compiled kernel, as launches return it: the output of every stage, the launch metadata, and the loaded binary.
 
-    `asm` has the outputs by stage: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir", the
-    binary, and texts that show it ("sass", "asm"), which are made when they are read. `metadata` has the options and
-    what the launcher needs (`name`, `num_warps`, `shared` ...), `n_regs` and `n_spills` are registers and bytes of
-    spills per thread (placeholders on the CPU), `hash` is the key in the disk cache, `src` the source. It holds text
-    and bytes only until its first launch; then the driver loads the binary.
+    `asm` maps stages to their outputs: "ttir", then "ttgir" and "ptx" or "amdgcn" on a GPU, "ttcir" on the CPU, "llir",
+    the binary, and its disassembly ("sass", "asm"), which is computed when it is read. `metadata` has the options and
+    the values that the launcher needs (`name`, `num_warps`, `shared` and others). `n_regs` and `n_spills` are the
+    registers and the bytes of spills per thread (placeholders on the CPU), `hash` is the key in the disk cache, and
+    `src` is the source. The driver loads the binary at the first launch; until then, the object holds only text and
+    bytes.
 
     Example:
         @tilework.jit
@@ -314,7 +313,8 @@ class CompiledKernel:
 
     @property
     def counters(self) -> Any:
-        """Counters of the last launch by line, if the device counts (docs/emulator.md). `print` shows a table.
+        """The counters of the last launch by line, if the device counts (docs/emulator.md). `print` shows them as a
+        table.
 
         Example:
             @tilework.jit
@@ -332,7 +332,7 @@ class CompiledKernel:
         return above("explore").explore_compiled(self, target, output, open)
 
     def launch_metadata(self, grid: Sequence[int], stream: int, *args: object) -> LazyDict | None:
-        """Return what launch hooks receive; None if there are no hooks.
+        """Return the dictionary that launch hooks receive, or None if there are no hooks.
 
         Example:
             @tilework.jit(launch_metadata=lambda grid, metadata, args: {"bytes": args["out"].nbytes})
@@ -358,7 +358,7 @@ class CompiledKernel:
         return found
 
     def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
-        """`kernel[grid](*args, stream=None)`: launch directly; args are all parameters, constants included.
+        """Return a launcher, ``kernel[grid](*args, stream=None)``; `args` are all parameters, constants included.
 
         Example:
             @tilework.jit

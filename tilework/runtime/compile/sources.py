@@ -7,15 +7,17 @@ neither.
 """
 
 import hashlib
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
-from tilework.language.constant_text import constant_text
-from tilework.language.function import JITFunction
+from tilework.errors import LIBRARY
+from tilework.language.constant_text import Writer, has_twins
+from tilework.language.function import JITCallable, JITFunction, functions_among
 from tilework.runtime.launch.python.specialize import python_scalar
 from tilework.target import GPUTarget
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, find_backend
@@ -25,6 +27,30 @@ if TYPE_CHECKING:
 
     from tilework.frontend.kernel import FrontendOptions
     from tilework.targets.options import CompileOptions
+
+
+Locations = dict[str, Any]
+
+
+def locations_of(functions: Iterable[JITCallable]) -> Locations:
+    """Return the locations of functions; `locations.py` explains them."""
+    files: dict[str, int] = {}
+    found = [
+        [files.setdefault(where.file, len(files)), where.first_line, function.src.count("\n"), where.indent]
+        for function in functions
+        for where in (function.where,)
+    ]
+    return {"library": LIBRARY, "files": [*files], "functions": found}
+
+
+def location_record(own: Locations) -> bytes:
+    """Return the locations in the form of the metadata."""
+    return f'"locations": {json.dumps(own)}'.encode()
+
+
+def metadata_of(files: Mapping[str, bytes]) -> str:
+    """The name of the file of an entry that has the metadata."""
+    return next(file for file in files if file.endswith("json"))
 
 
 class Source:
@@ -42,6 +68,10 @@ class Source:
         """Return the compile options that the source implies."""
         return {}
 
+    def is_here(self, files: Mapping[str, bytes]) -> bool:
+        """Return True if the files of an entry have the locations of this process."""
+        return True
+
     def make_ir(
         self,
         target: GPUTarget,
@@ -56,12 +86,12 @@ class Source:
 
 
 class ASTSource(Source):
-    """A kernel with the types of its arguments; parameters that are not in `signature` must be constants.
+    """A kernel with the types of its arguments. Parameters that are not in `signature` must be constants.
 
-    Types are strings: ``"*fp32"`` (``"*kfp32"`` if it is only read), ``"i32"``, ``"fp16"``, ``"constexpr"``,
-    ``"tensordesc<fp16[64, 32]>"``. `constexprs` maps names or index paths to values, `attrs` index paths to
-    [[attribute, value]], such as ``{(0,): [["tt.divisibility", 16]]}`` for an aligned pointer. Triton 3.0's forms are
-    accepted too: `constants=` for `constexprs=` and with it types by parameter index, and types in one string
+    Types are strings: ``"*fp32"`` (``"*kfp32"`` if the kernel only reads through it), ``"i32"``, ``"fp16"``,
+    ``"constexpr"``, ``"tensordesc<fp16[64, 32]>"``. `constexprs` maps names or index paths to values, `attrs` index
+    paths to [[attribute, value]], such as ``{(0,): [["tt.divisibility", 16]]}`` for an aligned pointer. Triton 3.0's
+    forms are accepted too: `constants=` for `constexprs=` and with it types by parameter index, and types in one string
     (``"*fp32,*fp32,i32"``, for the parameters that are no constants).
 
     Example:
@@ -106,6 +136,7 @@ class ASTSource(Source):
             for key, value in given.items()
         }
         self.attrs = dict(attrs or {})
+        self._locations: Locations | None = None  # known with the hash
 
     @property
     def constexprs(self) -> dict[Any, Any]:
@@ -113,10 +144,29 @@ class ASTSource(Source):
         return self.constants
 
     def hash(self) -> str:
-        """SHA-256 of the function, the types, the constants and the facts."""
-        constants = [(path, constant_text(value)) for path, value in sorted(self.constants.items(), key=str)]
-        text = f"{self.fn.cache_key}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
+        """SHA-256 of the function, the types, the constants and the facts; the same wherever the function's file is."""
+        writer = Writer()
+        text = self.text(writer)
+        others = (each for each in functions_among(writer.seen) if each is not self.fn)
+        self._locations = locations_of((self.fn, *others))
+        if has_twins(writer.seen):
+            text = self.text(Writer(is_whole=True))
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def text(self, writer: Writer) -> str:
+        """Return the text that `hash` is computed from."""
+        constants = [(path, writer.text(value)) for path, value in sorted(self.constants.items(), key=str)]
+        return f"{writer.text(self.fn)}-{self.attrs}-{sorted(self.signature.items(), key=str)}-{constants}"
+
+    def is_here(self, files: Mapping[str, bytes]) -> bool:
+        return location_record(self.locations()) in files[metadata_of(files)]
+
+    def locations(self) -> Locations:
+        """The locations of the kernel and the functions that it refers to; see `locations.py`."""
+        if self._locations is None:
+            self.hash()
+        assert self._locations is not None
+        return self._locations
 
     def module(self, options: "FrontendOptions") -> "ModuleOp":
         from tilework.frontend.generator import compile_to_ttir  # lazily: the compiler loads when something is compiled
@@ -129,7 +179,7 @@ ENTRY = r"""tt\.func public @"?(?P<ir>[\w.$]+)|\.visible \.entry (?P<ptx>\w+)"""
 
 
 class IRSource(Source):
-    """An IR file; its extension names the stage that wrote it. Nothing else is needed to read it.
+    """An IR file, whose extension names the stage that wrote it.
 
     Example:
         import pathlib, tempfile

@@ -9,7 +9,9 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ from tilework.process import triton_version
 from tilework.runtime.compile.compiled import Timer, microseconds
 from tilework.runtime.compile.sources import ASTSource, IRSource, frontend_options
 from tilework.runtime.kernel_cache import managers as cache
-from tilework.runtime.kernel_cache.key import source_parts
+from tilework.runtime.kernel_cache.key import changes_stages, source_parts
 from tilework.runtime.progress import LongStep
 from tilework.targets.base import IR_STAGES, TEXT_STAGES, Backend, GPUTarget, find_backend
 from tilework.targets.llvm.apart import open_ahead
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     Output = ModuleOp | str | bytes  # the output of a stage
 
 CALLS_PER_REGION = 3  # a region counts as so many levels of a syntax tree
-# of the device that kernels are for, where those that it cannot run shall be refused as soon as that is known
+# limits of the device, if a compilation is to fail as soon as a stage shows that the device cannot run the kernel
 device_limits: ContextVar[Mapping[str, int] | None] = ContextVar("device_limits", default=None)
 
 
@@ -45,7 +47,7 @@ def lower(
     _missing: dict[str, StageError] | None = None,
     **settings: object,
 ) -> dict[str, Any]:
-    """Return the output of each stage in `stages`, text or bytes, without any cache.
+    """Return the output of each stage in `stages`, as text or bytes, without using a cache.
 
     Example:
         from tilework.compiler import ASTSource, GPUTarget, lower
@@ -101,6 +103,41 @@ def lower(
     return {name: outputs[name] for name in stages if name in outputs}
 
 
+def estimated(
+    source: ASTSource,
+    target: GPUTarget,
+    settings: Mapping[str, object],
+    arguments: Mapping[str, int],
+    grid: tuple[int, ...],
+    memory: int,
+) -> float | None:
+    """Return the milliseconds that the cost model estimates for a launch; None where there is no model.
+
+    `arguments` are its integer arguments by name, and `memory` is the size of its arrays in bytes. DoesNotFit is raised
+    if the limits of the device are known and it cannot run the kernel.
+    """
+    from tilework.analysis.launch_cost import launch_cost  # lazily: few programs estimate
+
+    backend = find_backend(target)
+    options = backend.parse_options({**source.parse_options(), **settings})
+    output: Any = source.module(frontend_options(target, options))
+    for name, stage in remaining_stages(source, backend, options).items():
+        output = nested(output, stage)
+        if name == "ttgir":
+            break
+    if (limits := device_limits.get()) is not None:
+        backend.check_fit("ttgir", output, options, limits)
+    found = launch_cost(output, by_index(source, arguments), grid, memory)
+    return None if found is None else found.estimate
+
+
+def by_index(source: ASTSource, arguments: Mapping[str, int]) -> dict[int, int]:
+    """Return arguments by their index in the compiled kernel, up to the first that it takes as several parameters."""
+    passed = [(name, kind) for name, kind in source.signature.items() if kind != "constexpr"]
+    plain = takewhile(lambda one: isinstance(one[1], str) and not one[1].startswith("tensordesc"), passed)
+    return {index: arguments[name] for index, (name, _) in enumerate(plain) if name in arguments}
+
+
 def shown_by(backend: Backend, view: str, outputs: Mapping[str, object], options: CompileOptions) -> str:
     """Return a text that shows the output of a stage."""
     stage, show = backend.views[view]
@@ -108,8 +145,9 @@ def shown_by(backend: Backend, view: str, outputs: Mapping[str, object], options
 
 
 def remaining_stages(source: ASTSource | IRSource, backend: Backend, options: CompileOptions) -> dict[str, Any]:
-    """The stages that are left for a source. A file's own stage is done, except the first: TTIR may be unoptimised."""
-    stages = backend.stages(options)
+    """Return the stages that a source still needs. The stage of an IR file only reads the file; the first stage runs,
+    because TTIR may be unoptimised."""
+    stages = backend.separate_stages(options) if changes_stages() else backend.stages(options)
     names = list(stages)
     if source.ext not in stages:
         raise ValueError(f"target {backend.target} has no stage {source.ext!r}; it has {', '.join(names)}")
@@ -162,8 +200,13 @@ def build(
     key: str,
     timer: Timer,
 ) -> dict[str, bytes]:
-    """Run the stages; the files of the cache entry. `given` are the options that the user named."""
+    """Run the stages, and return the files of the cache entry. `given` are the options that the user named."""
     start = time.perf_counter()
+    if isinstance(source, ASTSource) and source.fn.fn is None:
+        from tilework.runtime.workers.sent_kernel import found_again  # lazily: few kernels come without their function
+
+        source = copy(source)
+        source.fn = found_again(source.fn)
     stages = remaining_stages(source, backend, options)
     if "llir" in stages:
         open_ahead()
@@ -218,6 +261,7 @@ def build(
     }
     if isinstance(source, ASTSource):
         metadata["key_parts"] = source_parts(source, backend)
+        metadata["locations"] = source.locations()
     if "rectangles" in facts or facts.get("interface", {}).get(
         "apart"
     ):  # to compile the kernel again the options as given are needed, not as resolved
@@ -227,14 +271,14 @@ def build(
 
 
 def located_in_file(module: "ModuleOp", stage: str, name: str, key: str) -> "ModuleOp":
-    """The module with locations in its own file of the cache, for USE_IR_LOC."""
+    """Return the module with locations in its own file of the cache, for USE_IR_LOC."""
     from tilework.ir.parser import snapshot_locations  # lazily: the compiler loads when something is compiled
 
     return snapshot_locations(module, str(Path(knobs.cache.dir, cache.folder_of(key), f"{name}.{stage}")))
 
 
 def kernel_symbol(module: Any) -> str:
-    """The name of the public function."""
+    """Return the name of the public function."""
     return next(
         op.properties["sym_name"].data
         for op in module.ops
@@ -275,7 +319,7 @@ class Overrides:
         return next((stage for stage in reversed(self.stages) if stage in self.files), None)
 
     def output(self, stage: str) -> Any:
-        """The content of the user's file for this stage; None if there is none."""
+        """Return the content of the user's file for this stage; None if there is none."""
         path = self.files.get(stage)
         if path is None:
             return None

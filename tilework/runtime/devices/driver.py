@@ -43,6 +43,7 @@ class Driver(ABC):
     priority: ClassVar[int] = 1  # the host has 0: it is active where no driver above it is
     selected_by: ClassVar[tuple[str, ...]] = ()  # values of TILEWORK_DEVICE that select it
     has_own_memory: ClassVar[bool] = False  # launches on memory of the host go to the host's driver
+    reads_line_tables: ClassVar[bool] = False  # to name the lines of a launch in messages
     utils: "Utils"
     launcher_cls: Callable[..., Any]  # (source, metadata) to what launches the kernel
 

@@ -29,7 +29,8 @@ class StridedArgument(NamedTuple):
     def message(self) -> str:
         return (
             f"argument '{self.name}' is not contiguous: its shape is {self.shape}, its strides are {self.strides}"
-            " elements, and no argument is one of them; a kernel that is not told walks through memory as it is"
+            " elements, and no argument is one of them; a kernel that gets no strides reads memory as if it were"
+            " contiguous"
         )
 
 

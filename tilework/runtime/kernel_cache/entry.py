@@ -6,6 +6,7 @@
         __grp__add.json             their names, paths, sizes and SHA-256: the manifest
         .tilework                   empty; its time is that of the last use, and it marks the folder as ours
       .tmp/3141-9f86d081.../        an entry being written, or being deleted
+      .remote/                      what is known of the cache that machines share
 
 A writer fills a folder under ``.tmp`` and renames it to its final path, so a process killed at any moment leaves the
 old entry or the new one. Nothing is locked: of two writers one renames first, and the other finds its content there, or
@@ -28,6 +29,7 @@ from typing import Any, TypeVar
 
 STAMP = ".tilework"
 SCRATCH = ".tmp"
+NOTES = ".remote"  # what is known of the shared cache
 GROUP = "__grp__"
 FORMAT = 1
 TOUCH_EVERY = 600.0  # seconds; the last use is known this precisely
@@ -60,7 +62,7 @@ class EntryStore:
         return os.path.join(self.root, folder)
 
     def read(self, folder: str, group: str) -> dict[str, bytes] | None:
-        """The checked files of a group; None when there is none. Damage raises `Damaged`, a bad root OSError."""
+        """Return the checked files of a group; None when there is none. Damage raises `Damaged`, a bad root OSError."""
         if not self.check_root():
             return None
         path = self.path(folder)
@@ -181,6 +183,18 @@ class EntryStore:
             yield path
         finally:
             remove_tree(path)
+
+    def claim_path(self, folder: str) -> str | None:
+        """The file by which a process claims to make an entry (`claims.py`); None where no file can be made."""
+        scratch = os.path.join(self.root, SCRATCH)
+        try:
+            if not self.check_root() or not os.path.isdir(scratch):
+                make_folders(scratch)
+            if not self.private or is_private(os.lstat(scratch)):
+                return os.path.join(scratch, f"{folder}.claim")
+        except OSError:
+            pass
+        return None
 
     def make_entry(self, folder: str) -> None:
         """Make an empty entry, unless there is one."""
@@ -364,7 +378,7 @@ def is_private(info: os.stat_result) -> bool:
 
 
 def not_private(info: os.stat_result) -> str:
-    """Why `is_private` is False."""
+    """Return the reason that `is_private` is False."""
     if info.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {info.st_uid}"
     return "others may write to it (chmod go-w makes it private)"
@@ -383,7 +397,7 @@ def touch(folder: int | str) -> None:
 
 
 def unique_name() -> str:
-    """A name that no process anywhere uses."""
+    """Return a name that no other process on any machine uses."""
     return f"{os.getpid()}-{os.urandom(12).hex()}"
 
 

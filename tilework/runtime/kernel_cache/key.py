@@ -18,8 +18,10 @@ from importlib.util import cache_from_source, find_spec
 from typing import Any, Protocol
 
 from tilework import knobs
-from tilework.language.constant_text import constant_text, is_of_language
+from tilework.language.compile_time import constexpr
+from tilework.language.constant_text import portable_text
 from tilework.language.function import JITCallable
+from tilework.language.origins import is_of_language
 from tilework.process import triton_version
 from tilework.process.plugins import Plugin, plugins
 from tilework.runtime.launch.python.specialize import flags, leaves_of
@@ -41,7 +43,8 @@ class Hashed(Protocol):
 
 
 def get_cache_key(src: Hashed, backend: Hashed, backend_options: Hashed, env_vars: Mapping[str, str]) -> str:
-    """The key of a compilation, as SHA-256 in hex: this package, source, tools, options and environment.
+    """The cache key of a compilation, a SHA-256 digest in hex. It covers this package, the source, tools, options and
+    environment.
 
     Example:
         from tilework.compiler import ASTSource, GPUTarget, get_cache_key, make_backend
@@ -243,7 +246,7 @@ def stages_key() -> tuple[str, str] | None:
         inspect.signature(hook).bind()
     except TypeError:
         try:
-            hook()  # for Python's own words
+            hook()  # raises an error with Python's own text
         except TypeError as error:
             raise TypeError(f"{error}: {STAGES_HOOK}") from None
     except ValueError:  # a callable whose signature is not available
@@ -275,7 +278,7 @@ def source_parts(source: Any, backend: Any) -> dict[str, Any]:
     fn = source.fn
     return {
         "kernel": fn._fn_name.replace("__mp_main__", "__main__"),  # as multiprocessing calls the main program
-        "arguments": arguments_of(source, lambda constant: shortened(constant_text(constant))),
+        "arguments": arguments_of(source, lambda constant: shortened(portable_text(constant))),
         "others": {"package": triton_key(), "tools": backend.hash(), **code_parts(fn)},
     }
 
@@ -295,39 +298,30 @@ def arguments_of(source: Any, text: Callable[[Any], str]) -> dict[str, dict[str,
 
 
 def code_parts(fn: JITCallable) -> dict[str, str]:
-    """The parts of a key that the code of a kernel has, with its file and lines, which messages of compiled code
-    contain."""
+    """The parts of a key that the code of a kernel has: its text, and that of all that it refers to."""
     if fn.fn is None:  # it was pickled without its text
-        return {"source": fn.cache_key, "line": "", "file": ""}
-    parts = {
-        "source": digest(fn.src, str(getattr(fn, "noinline", False))),
-        "line": str(fn.def_line),
-        "file": fn._reported_file,
-    }
-    for function in code_of(fn):
-        if function is not fn:
-            parts[f"function {function.__qualname__}"] = digest(
-                function.src, str(function.def_line), function._reported_file
-            )
-        found = function.dependencies
-        for (name, _), (value, _) in found.global_values.items():
-            parts[f"global {name}"] = shortened(constant_text(value))
-        for other in (*found.functions, *found.plain_functions, *found.classes):
-            if not isinstance(other, JITCallable) or other.fn is None:
-                parts[f"function {getattr(other, '__qualname__', repr(other))}"] = digest(constant_text(other))
-    return parts
-
-
-def portable_parts(fn: JITCallable) -> dict[str, str]:
-    """`code_parts` without files and lines, the same on every machine."""
-    from tilework.language.portable_key import globals_of  # lazily: only bundles need it
-
+        return {"source": fn.portable_key}
     parts = {"source": digest(fn.src, str(getattr(fn, "noinline", False)))}
     for function in code_of(fn):
         if function is not fn:
             parts[f"function {function.__qualname__}"] = digest(function.src)
-        parts |= {f"global {name}": text for name, text in globals_of(function).items()}
+        parts |= {f"global {name}": shortened(text) for name, text in globals_of(function).items()}
+        found = function.dependencies
+        for other in (*found.functions, *found.plain_functions, *found.classes):
+            if not isinstance(other, JITCallable) or other.fn is None:
+                parts[f"function {getattr(other, '__qualname__', repr(other))}"] = digest(portable_text(other))
     return parts
+
+
+def globals_of(fn: JITCallable) -> Mapping[str, str]:
+    """The globals that the text of a function names, with their values; one that is a `constexpr` as what it holds.
+    Default arguments are called ``helper.n``."""
+    found = fn.dependencies
+    values = {name: value for (name, _), (value, _) in found.global_values.items()}
+    values |= {f"{fn.__qualname__}.{name}": value for name, value in found.defaults.items()}
+    return {
+        name: portable_text(value.value if isinstance(value, constexpr) else value) for name, value in values.items()
+    }
 
 
 def code_of(fn: JITCallable) -> list[JITCallable]:

@@ -25,8 +25,8 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.language.constant_text import module_of
 from tilework.language.function import JITCallable
+from tilework.language.origins import module_of
 from tilework.runtime.launch.python.specialize import python_scalar
 
 PLAIN = (str, bool, int, type(None))
@@ -48,6 +48,11 @@ def constant_to_json(value: Any) -> Any:
         members = {field.name: constant_to_json(getattr(value, field.name)) for field in fields(value)}
         return {"dataclass": [name_of(type(value)), members]}
     raise Unwritable(f"{shortened(value)}, of type {type(value).__qualname__}")
+
+
+def settings_to_json(config: Any) -> dict[str, Any]:
+    """The settings of a configuration of the autotuner as JSON."""
+    return {name: constant_to_json(value) for name, value in config.all_kwargs().items()}
 
 
 def sequence(value: Any) -> Any:

@@ -12,8 +12,9 @@ of a compilation are stored with its files, so that another process can compare 
 row of a table, which `tilework explain` and the errors of launches that no bundle serves share.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tilework.runtime.kernel_cache.key import shortened, source_parts
@@ -86,6 +87,8 @@ def stored_parts(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> KeyPart
     others = {"target": name.removesuffix(":host"), **own["others"]}
     for option in fields(CompileOptions):
         value = metadata.get(option.name)
+        if option.name == "extern_libs":  # where they are says nothing
+            value = [[name, os.path.basename(path)] for name, path in value or ()]
         others[f"option {option.name}"] = shortened(repr(tuple(value) if isinstance(value, list) else value))
     others |= {f"environment {key}": str(text) for key, text in metadata.items() if key.isupper()}
     return KeyParts.from_json({**own, "others": others})
@@ -97,7 +100,7 @@ NONE = Argument("")
 
 @dataclass(frozen=True)
 class Difference:
-    """One part of the key that is another one than before."""
+    """One part of the key that differs from an earlier key."""
 
     part: str
     name: str
@@ -138,13 +141,22 @@ def compared(new: KeyParts, earlier: Sequence[KeyParts]) -> Comparison:
 
 def distance(old: KeyParts, new: KeyParts) -> float:
     """The weighted count of differences."""
-    changed = sum(old.arguments.get(name) != argument for name, argument in new.arguments.items())
+    changed = sum(argument_distance(old.arguments.get(name), argument) for name, argument in new.arguments.items())
     others = [key for key, text in new.others.items() if old.others.get(key) != text]
     missing = len(old.arguments.keys() - new.arguments.keys()) + len(old.others.keys() - new.others.keys())
     return changed + missing + sum(WEIGHTS.get(key.partition(" ")[0], 1.0) for key in others)
 
 
-WEIGHTS = {"package": 2.5, "tools": 2.5, "target": 2.5, "source": 1.5, "line": 0.5, "file": 0.5}
+def argument_distance(before: Argument | None, after: Argument) -> float:
+    """Return 0 for equal arguments, `FACTS` if only their facts (alignment, for example) differ, else 1."""
+    if before == after:
+        return 0.0
+    is_near = before is not None and before == replace(after, facts=before.facts)
+    return FACTS if is_near else 1.0
+
+
+FACTS = 0.75
+WEIGHTS = {"package": 2.5, "tools": 2.5, "target": 2.5, "source": 1.5}
 
 
 def differences(old: KeyParts, new: KeyParts) -> tuple[Difference, ...]:
@@ -156,7 +168,7 @@ def differences(old: KeyParts, new: KeyParts) -> tuple[Difference, ...]:
             found.append(argument_difference(name, before, after, old.values.get(name), new.values.get(name)))
     for key in dict.fromkeys((*new.others, *old.others)):
         before, after = old.others.get(key), new.others.get(key)
-        if before != after and not (key == "line" and old.others["source"] != new.others["source"]):
+        if before != after:
             group, _, name = key.partition(" ")
             found.append(PARTS[group](name, before, after))
     return tuple(found)
@@ -166,7 +178,7 @@ def differences(old: KeyParts, new: KeyParts) -> tuple[Difference, ...]:
 
 
 def argument_difference(name: str, before: Argument, after: Argument, was: str | None, now: str | None) -> Difference:
-    """One argument of which the code knows another thing."""
+    """Return the difference between the specialisations of one argument."""
 
     def made(part: str, message: str, help: str = "") -> Difference:
         return Difference(part, name, argument_key(before), argument_key(after), message, help)
@@ -276,10 +288,7 @@ PARTS: dict[str, Callable[[str, str | None, str | None], Difference]] = {
         "set it to the same value in every process, and before the first launch",
     ),
     "source": plain("source", "the text of the kernel has changed"),
-    "line": plain("moved", "the kernel has moved from line {before} to line {after}: lines are a part of the code, for"
-                           " messages"),
-    "file": plain("moved", "the file of the kernel is {after}, not {before}: it is a part of the code, for messages"),
-    "function": plain("function", "the function `{name}`, which it calls, has changed or moved"),
+    "function": plain("function", "the function `{name}`, which it calls, has changed"),
     "global": plain("global", "the global {name} is {after}, not"
                               " {before}", "pass {name} as an argument, if it changes often"),
     "target": plain("target", "it is compiled for {after}, not for {before}"),

@@ -1,10 +1,10 @@
 """Record compilations, disk-cache hits, loads and tunings, with the running line of the program.
 
-    TILEWORK_EXPLAIN=1 python train.py              says why a kernel is compiled again, when that happens
+    TILEWORK_EXPLAIN=1 python train.py              prints why a kernel is compiled again, when that happens
     TILEWORK_EXPLAIN=folder python train.py         a file of JSON lines per process, which `tilework explain` reads
 
-A record is a dictionary with `event`, `kernel`, `process` and `time`. Lines are written as things happen: a process
-that crashes, or that ends without saying so, has written everything until then. Nothing here runs unless
+A record is a dictionary with `event`, `kernel`, `process` and `time`. Each line is written when its event happens, so
+that the file of a process that crashes has everything until then. Nothing here runs unless
 TILEWORK_EXPLAIN is set.
 """
 
@@ -85,7 +85,7 @@ class Recorder:
 
 
 def note_values(recorder: Recorder, facts: Mapping[str, Any]) -> None:
-    """A launch needs something new: these are its arguments."""
+    """Remember the arguments of a launch that needs a new specialisation."""
     fn = facts["fn"]
     recorder.thread.values = (fn, dict(zip(fn.arg_names, map(value_text, facts["values"]), strict=False)))
 
@@ -100,7 +100,7 @@ def value_text(value: Any) -> str:
 
 
 def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
-    """A kernel was compiled, or found on disk."""
+    """Record that a kernel was compiled, or found on disk."""
     source, kernel = facts["source"], facts["kernel"]
     parts = parts_of(source, facts["target"], facts["backend"], facts["options"], facts["environment"])
     if parts is None:
@@ -113,7 +113,7 @@ def record_compilation(recorder: Recorder, facts: Mapping[str, Any]) -> None:
     earlier = recorder.seen.setdefault(parts.kernel, [])
     found, where = compared(parts, earlier), "process"
     if not earlier and not facts["hit"]:
-        found, where = compared(parts, on_disk(source.name, parts, kernel.hash)), "disk"
+        found, where = compared(parts, on_disk(source.name, parts, kernel.hash, source.fn.where.file)), "disk"
     earlier.append(parts)
     calls = user_calls()
     recorder.write(
@@ -145,13 +145,13 @@ def is_tuning() -> bool:
 
 
 def record_tuning(recorder: Recorder, facts: Mapping[str, Any]) -> None:
-    """An autotuner has chosen for a key that it did not know."""
+    """Record that an autotuner has chosen a configuration for a new key."""
     tuner, key = facts["tuner"], facts["key"]
     recorder.write("tuned", calls=[asdict(call) for call in user_calls()], **tuning_record(tuner, key))
 
 
 def tuning_record(tuner: Any, key: tuple[Any, ...]) -> dict[str, Any]:
-    """One tuning: against the nearest key that was tuned before, and what became of each configuration."""
+    """Return the record of one tuning: its differences from the nearest earlier key, and all configurations."""
     found, keys = tuner.tunings[key], list(tuner.tunings)
     name = f"{tuner.base_fn.__module__}.{tuner.base_fn.__qualname__}"
     parts = {one: KeyParts(name, {}, tuner.tunings[one]["parts"]) for one in keys[: keys.index(key) + 1]}
@@ -172,7 +172,7 @@ def tuning_record(tuner: Any, key: tuple[Any, ...]) -> dict[str, Any]:
 
 
 def config_records(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each configuration: its time, or why it has none."""
+    """Return a record for each configuration: its time, or the reason that it has none."""
     for config, reason in found["pruned"].items():
         yield {"config": str(config), "state": "pruned", "reason": reason}
     for config, timing in found["timings"].items():
@@ -190,25 +190,20 @@ def config_records(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"config": str(config), "state": state, "milliseconds": times[0], "reason": stopped or ""}
 
 
-def on_disk(name: str, new: KeyParts, own: str) -> list[KeyParts]:
-    """The disk cache's specialisations of a kernel without its own entry, oldest first: of the same file, or of one
-    that is gone."""
-    file = f"{file_stem(name)}.json"
-    paths = [path for path in Path(knobs.cache.dir).glob(f"*/{file}") if path.is_file()]
+def on_disk(name: str, new: KeyParts, own: str, where: str = "") -> list[KeyParts]:
+    """Return the specialisations of a kernel in the disk cache, oldest first, without the entry `own`.
+
+    They are of the same text, or of a kernel of that name in the file `where`.
+    """
+    paths = [path for path in Path(knobs.cache.dir).glob(f"*/{file_stem(name)}.json") if path.is_file()]
     found: list[KeyParts] = []
     for path in sorted(paths, key=modified):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            parts = stored_parts(data["key_parts"], data)
-        except (
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-        ):  # another process removed it, damaged, or of an older version
+            parts, file = stored_parts(data["key_parts"], data), data["locations"]["files"][0]
+            is_same = parts.others["source"] == new.others["source"] or file == where
+        except (OSError, ValueError, KeyError, TypeError):  # removed by another process, damaged, of another version
             continue
-        has_moved = parts.others["source"] == new.others["source"] and not os.path.isfile(parts.others["file"])
-        is_same = parts.others["file"] == new.others["file"] or has_moved
         if data.get("hash") != own and parts.kernel == new.kernel and is_same:
             found.append(parts)
     return found
@@ -222,7 +217,7 @@ def modified(path: Path) -> float:
 
 
 def live_text(parts: KeyParts, found: Comparison, calls: tuple[Span, ...], seconds: float) -> str:
-    """A recompilation in a running program, at the line of the launch."""
+    """Return the text about a recompilation in a running program, at the line of the launch."""
     name = parts.kernel.rpartition(".")[2]
     title = f"{name} is compiled again ({seconds * 1e3:.0f} ms): {found.message()}"
     helps = [difference.help for difference in found.differences if difference.help]
@@ -236,7 +231,7 @@ ACTIVE: list[Recorder] = []
 
 
 def install() -> None:
-    """Record as TILEWORK_EXPLAIN requests, once."""
+    """Start recording once, if TILEWORK_EXPLAIN requests it."""
     setting = knobs.runtime.explain
     folder = None if setting is None or setting.lower() in (*knobs.TRUE, *knobs.FALSE) else setting
     if setting is None or setting.lower() in knobs.FALSE:
@@ -306,7 +301,7 @@ def user_calls() -> tuple[Span, ...]:
 
 
 def warn_user(text: str) -> None:
-    """A warning at the line of the user's program that is running."""
+    """Warn at the line of the user's program that is running."""
     calls = user_calls()
     warnings.warn_explicit(text, RuntimeWarning, *((calls[0].file, calls[0].line) if calls else ("<launch>", 0)))
 

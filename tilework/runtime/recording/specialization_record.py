@@ -15,13 +15,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tilework.language.constant_text import PLAIN, Writer, has_twins, is_portable, portable_text
 from tilework.language.function import JITFunction
-from tilework.language.portable_key import is_portable, portable_key, portable_text
-from tilework.runtime.kernel_cache.key import arguments_of, cache_invalidating_env_vars, portable_parts
+from tilework.runtime.kernel_cache.key import arguments_of, cache_invalidating_env_vars, code_parts
 from tilework.runtime.launch.python.specialization import Specialization
 from tilework.runtime.launch.python.specialize import FACTS, leaves_of
 
 VERSION = 1  # of the lines
+NAMING_FILES = frozenset(("ir_override", "extern_libs"))
 SMALL = "S"  # the fact that an array is small, which only some targets use
 
 Path = tuple[int, ...]
@@ -34,18 +35,24 @@ class SpecializationRecord:
         self, specialization: Specialization, backend: Any, environment: Mapping[str, str] | None = None
     ) -> None:
         self.fn, self.specialization = specialization.fn, specialization
-        self.source = portable_key(specialization.fn)
+        self.source = specialization.fn.portable_key
         self.arguments = arguments = arguments_of(specialization, portable_text)
         self.types = {leaf: parts["type"] for leaf, parts in arguments.items()}
         self.facts = {leaf: parts["facts"] for leaf, parts in arguments.items()}
         constants = {leaf: parts["constant"] for leaf, parts in arguments.items()}
         self.constants = {leaf: text for leaf, text in constants.items() if text is not None}
+        self.whole = whole_text(specialization.fn, specialization.constants)
         self.given = given_options(specialization, backend.launch_defaults())
         self.environment = cache_invalidating_env_vars() if environment is None else environment
 
     @property
     def options(self) -> dict[str, str]:
-        return {name: portable_text(value) for name, value in self.given.items()}
+        given = self.given
+        if not NAMING_FILES.isdisjoint(given):
+            from tilework.targets.options import by_content  # lazily: few launches name files
+
+            given = {name: by_content(name, value) for name, value in given.items()}
+        return {name: portable_text(value) for name, value in given.items()}
 
     @property
     def name(self) -> str:
@@ -60,24 +67,25 @@ class SpecializationRecord:
         return self.key_with(self.facts)
 
     def key_with(self, facts: Mapping[str, str]) -> str:
-        """The key if the arguments had these facts."""
+        """Return the key of the specialisation with other facts about the arguments."""
         known = {leaf: flags for leaf, flags in facts.items() if flags}
         parts = [self.fn.__qualname__, self.source, self.types, known, self.constants, self.options, self.environment]
+        parts += [self.whole] if self.whole else []
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
     def usable_keys(self) -> Iterator[str]:
-        """Its key and those of code that knows less, and does as well: small arrays may be taken for large ones."""
+        """Yield the key, and the keys of more general code that can be used instead: for arrays of any size."""
         yield self.key
         if any(SMALL in flags for flags in self.facts.values()):
             yield self.key_with({leaf: flags.replace(SMALL, "") for leaf, flags in self.facts.items()})
 
     def parts(self) -> dict[str, Any]:
-        """As `KeyParts.from_json` takes it."""
+        """Return the parts of the key in the form that `KeyParts.from_json` takes."""
         return {
             "kernel": f"{self.fn.fn.__module__}.{self.fn.__qualname__}",
             "arguments": self.arguments,
             "others": {
-                **portable_parts(self.fn),
+                **code_parts(self.fn),
                 **{f"option {name}": text for name, text in self.options.items()},
                 **{f"environment {name}": text for name, text in self.environment.items()},
             },
@@ -91,7 +99,7 @@ class SpecializationRecord:
         return dict(zip(self.fn.arg_names, map(value_text, self.specialization.values), strict=False))
 
     def to_json(self) -> dict[str, Any]:
-        """A line; `Unwritable` if another process cannot have the same."""
+        """Return the record as a line; raise `Unwritable` if another process cannot have the same constants."""
         from tilework.runtime.recording.constants_json import Unwritable  # lazily: what is served is not written
 
         specialization = self.specialization
@@ -113,12 +121,21 @@ class SpecializationRecord:
             "environment": dict(self.environment),
             "globals": {
                 name.removeprefix("global "): text
-                for name, text in portable_parts(self.fn).items()
+                for name, text in code_parts(self.fn).items()
                 if name.startswith("global ")
             },
             "values": self.values,
             "key": self.key,
         }  # fmt: skip
+
+
+def whole_text(fn: JITFunction, constants: Mapping[Path, Any]) -> str:
+    """The text of a kernel and its constants that says which of equal objects in it are the same; empty if no two are
+    equal."""
+    writer = Writer()
+    values = fn, *(value for value in constants.values() if type(value) not in PLAIN)
+    writer.items(values)
+    return Writer(is_whole=True).items(values) if has_twins(writer.seen) else ""
 
 
 def written_as(name: str, value: Any) -> Any:

@@ -12,10 +12,10 @@ The tuning key is the values of the parameters in `key` and the dtypes of all ar
 
 A candidate that runs out of resources, fails a compile-time assertion, is refused by LLVM or the assembler or takes
 more memory than there is to compile is skipped; it is named in `failures` and in the summary
-(TRITON_PRINT_AUTOTUNING=1). Every other error is the user's to see. What cannot fit on the device is found before
-code is made of it, and what clearly cannot win is not measured to the end (`benchmark.py`). Candidates run on the
-real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`. A tuning that is interrupted
-goes on where it was at the next call.
+(TRITON_PRINT_AUTOTUNING=1). Every other error is raised. A candidate that cannot fit on the device is
+skipped before code is generated for it, and one that clearly cannot win is not measured to the end (`benchmark.py`).
+Candidates run on the real arguments: those that a kernel changes go into `reset_to_zero` or `restore_value`. An
+interrupted tuning continues at the next call.
 """
 
 import copy
@@ -34,14 +34,15 @@ from tilework.errors import CompileTimeAssertionFailure, NotRecorded, OutOfResou
 from tilework.language.grid import BoundLaunch
 from tilework.process.events import BUNDLES, LISTENERS, notify
 from tilework.process.metrics import count
+from tilework.process.triton_version import follows
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.launch.python.dynamo_rules import untraced
 from tilework.runtime.launch.python.jit import JITFunction, first_binder, native_bound
-from tilework.runtime.launch.python.jit import KernelInterface as KernelInterface
+from tilework.runtime.launch.python.kernel_interface import KernelInterface as KernelInterface
 from tilework.runtime.launch.python.wrappers import TensorWrapper
 from tilework.runtime.progress import Progress
 from tilework.runtime.tuning.benchmark import do_bench as default_do_bench
-from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, time_to_beat
+from tilework.runtime.tuning.benchmark import do_bench_cudagraph, given_up, settles, time_to_beat
 from tilework.runtime.tuning.config import (
     Config,
     Pruned,
@@ -53,14 +54,18 @@ from tilework.runtime.tuning.config import (
     prune,
 )
 from tilework.runtime.tuning.heuristics import Heuristics as Heuristics
-from tilework.runtime.tuning.heuristics import Wrapper, jit_function, launch_inside
+from tilework.runtime.tuning.heuristics import Wrapper, jit_function, launch_inside, parameters_of
 from tilework.runtime.tuning.heuristics import heuristics as heuristics
-from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of, summary
+from tilework.runtime.tuning.results import FAILED, PASSING, TuningResults, has_failed, order, part_of, plain, summary
+from tilework.runtime.tuning.space import Space as Space
+from tilework.runtime.tuning.space import named_parameters
 from tilework.runtime.workers.async_compile import CompilerDied, active_mode
 
 if TYPE_CHECKING:
     from tilework.runtime.launch.native.kernel_launch import Tuned
     from tilework.runtime.tuning.precompile import Launch, Precompilation
+    from tilework.runtime.tuning.search import Search
+    from tilework.runtime.tuning.searching import Searching
 
 QUANTILES = (0.5, 0.2, 0.8)
 WARMUP_MS, REP_MS = 25, 100
@@ -71,9 +76,9 @@ CONTROL = ("grid", "warmup")  # keyword arguments of `run` that are not for the 
 
 
 class Autotuner(Wrapper):
-    """A kernel with configurations, as `autotune` returns it.
+    """A kernel with configurations, as returned by `autotune`.
 
-    `cache` maps tuning keys to configurations; the other results are about the last key.
+    `cache` maps tuning keys to configurations; the other results belong to the last key.
 
     Example:
         @tilework.autotune([tilework.Config({"N": 4})], key=[])
@@ -99,17 +104,27 @@ class Autotuner(Wrapper):
         use_cuda_graph: bool = False,
         do_bench: Callable[..., object] | None = None,
         cache_results: bool = False,
+        search: "Search | str | None" = None,
+        choose: Callable[..., Config] | None = None,
     ) -> None:
         super().__init__(fn, arg_names)
+        if isinstance(configs, Space):
+            configs.check_names(self.__name__, self.arg_names)
         self.configs = list(configs) if configs else [Config({})]
         self.keys = list(key)
+        self.choose = choose
+        self.search: Search | None = None
+        if search is not None:
+            from tilework.runtime.tuning import search as searches  # lazily: few programs search
+
+            self.search = searches.Search.of(search)
         self.cache: dict[tuple[Any, ...], Config] = {}
         self.cache_results = cache_results
         self.best_config: Config | None = None
         self.configs_timings: dict[Config, Any] = {}
         self.failures: dict[Config, Exception] = {}
         self.pruned: Pruned = {}
-        self.stopped: dict[Config, str] = {}  # why what was measured was not measured to the end
+        self.stopped: dict[Config, str] = {}  # why a configuration was not measured to the end
         self.tunings: dict[tuple[Any, ...], dict[str, Any]] = {}  # all that is known of each, for `explain`
         self.bench_time = 0.0
         self.unfinished: dict[tuple[Any, ...], dict[Config, Any]] = {}  # timings of tunings that have not ended
@@ -167,10 +182,6 @@ class Autotuner(Wrapper):
         """As `KernelInterface.bind`; the first call tunes."""
         return native_bound(self, BoundLaunch(self, self.arg_names, args, grid, kwargs))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy, which binds its own launches."""
-        return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
-
     def describe(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> "Tuned | None":
         """Return what the native launcher needs to repeat a launch; None if each launch needs Python."""
         from tilework.runtime.launch.native.kernel_launch import Tuned  # lazily: only launches on the host need it
@@ -181,7 +192,7 @@ class Autotuner(Wrapper):
             return None
         watched: list[Any] = [vars(self), "run", MISSING]
         config, exact = self.configs[0], frozenset[str]()
-        if len(self.configs) > 1:
+        if len(self.configs) > 1 or self.choose is not None:
             key = self.tuning_key(dict(zip(self.arg_names, args, strict=False)), kwargs)
             config, exact = self.cache.get(key), frozenset(self.keys)
             watched += [self.cache, key, config]
@@ -207,14 +218,15 @@ class Autotuner(Wrapper):
         if kwargs.get("warmup"):
             return self.warmup(*args, **{name: value for name, value in kwargs.items() if name != "warmup"})
         named = dict(zip(self.arg_names, args, strict=False))
-        if len(self.configs) == 1:
+        if len(self.configs) == 1 and self.choose is None:
             config = self.configs[0]
         else:
             key = self.tuning_key(named, kwargs)
             config = self.cache.get(key)
             if config is None:
                 with LAUNCH.of(named):
-                    config = self.cache[key] = served_choice(self, named, kwargs) or self.tune(key, args, named, kwargs)
+                    config = self.known_choice(named, kwargs) or self.tune(key, args, named, kwargs)
+                    self.cache[key] = config
         settings = self.settings_of(config, named, kwargs)
         self.best_config = config
         if config.pre_hook is not None:
@@ -224,7 +236,7 @@ class Autotuner(Wrapper):
         return launch_inside(self.fn, args, {**kwargs, **settings})
 
     def warmup(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """Compile every configuration that pruning leaves; the compiled kernels in that order."""
+        """Compile every configuration that pruning leaves, and return the compiled kernels in that order."""
         if (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:
             with elsewhere:
                 return self.warmup(*args, **kwargs)
@@ -250,9 +262,13 @@ class Autotuner(Wrapper):
 
     def key_parts(self, key: tuple[object, ...], given: Mapping[str, object]) -> dict[str, str]:
         """Return the entries of a tuning key by the names that `runtime/recording` uses."""
+        return dict(zip([*self.key_names(given), "device"], map(str, key), strict=False))
+
+    def key_names(self, given: Mapping[str, object]) -> list[str]:
+        """Return what the entries of a tuning key are, without the device: ``tuning M``, ``dtype x``."""
         values = [f"tuning {name}" for name in self.keys if name in given and name in self.arg_names]
         types = [f"dtype {name}" for name in self.arg_names if getattr(given.get(name), "dtype", None) is not None]
-        return dict(zip([*values, *types, "device"], map(str, key), strict=False))
+        return [*values, *types]
 
     def settings_of(self, config: Config, named: Mapping[str, object], kwargs: Mapping[str, object]) -> dict[str, Any]:
         """Return the arguments that a configuration adds to a launch; a launch that sets one itself is an error."""
@@ -268,31 +284,35 @@ class Autotuner(Wrapper):
     def tune(
         self, key: tuple[object, ...], args: tuple[object, ...], named: dict[str, Any], kwargs: dict[str, Any]
     ) -> Config:
-        """Measure what is left after pruning; the fastest configuration."""
+        """Measure the configurations that are left after pruning, and return the fastest."""
         configs = part_of(self.prune_configs(kwargs))
         for config in configs:
             self.settings_of(config, named, kwargs)
+        if len(configs) == 1 and follows("single-config"):
+            self.configs_timings, self.stopped, self.bench_time = {}, {}, 0.0
+            self.pre_hook({**named, **kwargs, **configs[0].all_kwargs()}, reset_only=True)
+            return configs[0]
         start = time.perf_counter()
-        results = self.results_of(key, configs)
+        shape = {name: value for name, value in {**named, **kwargs}.items() if name in self.keys}
+        results = self.results_of(key, configs, shape)
         timings, self.stopped = self.unfinished.setdefault(key, {}), {}
-        timings |= results.load(configs)
-        missing = [config for config in configs if config not in timings]
-        check_may_tune(self.__name__, key, missing)
+        timings |= results.load(configs, self.search is not None)
+        known, space = sum(config in timings for config in configs), len(configs)
+        searching = self.searching(configs, timings, results, args, kwargs)
+        to_measure = space if searching is None else searching.budget
+        check_may_tune(self.__name__, key, range(to_measure - known))
         self.failures = {config: error for config, error in self.failures.items() if config in timings}
-        known, is_listed = len(configs) - len(missing), knobs.autotuning.print
-        progress = Progress(f"autotuning {self.__name__}", len(configs), known, delay=0, is_listed=is_listed)
-        with progress, refusing_misfits(jit_function(self.fn)), self.precompile(missing, args, kwargs) as compiling:
-            later: list[int] = []  # what another process is measuring
-            for index in chain(range(len(missing)), later):
-                config = missing[index]
-                with results.claim(config, MOST_WAIT if index in later else 0) as is_ours:
-                    if not is_ours and index not in later:
-                        later.append(index)
-                        continue
-                    known = results.load_one(config)
-                    timings[config] = known or self.measure(config, timings, compiling.ready(index), args, kwargs)
-                    results.store(config, timings[config], self.failures.get(config))
-                progress.step()
+        is_listed, elsewhere = knobs.autotuning.print, 0
+        progress = Progress(f"autotuning {self.__name__}", to_measure, known, delay=0, is_listed=is_listed)
+        with progress, refusing_misfits(jit_function(self.fn)):
+            missing = [config for config in configs if config not in timings]
+            for batch in [missing] if searching is None else searching.batches():
+                with self.precompile(batch, args, kwargs) as compiling:
+                    self.measure_all(batch, compiling, timings, results, progress, args, kwargs)
+                elsewhere += compiling.elsewhere
+            if searching is not None:
+                searching.measure_best()
+        configs = [config for config in configs if config in timings]
         for config in configs if all(has_failed(timings[config]) for config in configs) else ():
             if getattr(self.failures.get(config), "name", None) == "registers":  # it runs, from memory
                 timings[config] = self._bench(*args, config=config, **kwargs)
@@ -313,21 +333,95 @@ class Autotuner(Wrapper):
             "stopped": self.stopped,
             "best": best,
             "seconds": self.bench_time,
-            "from_disk": len(configs) - len(missing),
-            "elsewhere": compiling.elsewhere,
+            "from_disk": known,
+            "elsewhere": elsewhere,
+            "space": space,
+            "estimated": 0 if searching is None else searching.estimated,
         }
         notify("tuned", tuner=self, key=key)
         if (listener := knobs.autotuning.listener) is not None:
-            facts = {"timings": self.configs_timings, "bench_time": self.bench_time, "cache_hit": not missing}
+            is_known = known == len(configs)
+            facts = {"timings": self.configs_timings, "bench_time": self.bench_time, "cache_hit": is_known}
             listener(fn=self.base_fn, key=key, best_config=best, **facts)
         if knobs.autotuning.print:
             print(summary(self, key))
         return best
 
-    def results_of(self, key: tuple[object, ...], configs: Sequence[Config]) -> TuningResults:
+    def known_choice(self, named: Mapping[str, object], kwargs: Mapping[str, object]) -> Config | None:
+        """Return the configuration from `choose` or a bundle; None if there is none, or if measuring is requested."""
+        if knobs.runtime.record:
+            from tilework.runtime.bundle.serving import begin  # lazily: few programs are recorded
+
+            begin()  # the recorder must be listening when the choice is made, even if no compilation has started it
+        if self.choose is not None and self.search is None and not knobs.autotuning.save:
+            return self.chosen({**named, **kwargs})
+        return served_choice(self, named, kwargs)
+
+    def chosen(self, given: Mapping[str, object]) -> Config | None:
+        """Return the configuration that `choose` gives for these arguments; None without `choose`."""
+        if self.choose is None:
+            return None
+        asked = named_parameters(self.choose, f"`choose` of {self.__name__}")
+        takes_all = any(one.kind is one.VAR_KEYWORD for one in asked)
+        named = {one.name: one for one in asked if one.kind is not one.VAR_KEYWORD}
+        missing = [name for name, one in named.items() if name not in given and one.default is one.empty]
+        if missing:
+            raise AutotunerError(f"`choose` of {self.__name__} asks for {missing[0]}, which is not an argument of it")
+        found: object = self.choose(**{name: given[name] for name in given if takes_all or name in named})
+        if not isinstance(found, Config):
+            raise AutotunerError(f"`choose` of {self.__name__} must return a Config, and returned {found!r}")
+        return found
+
+    def searching(
+        self,
+        configs: Sequence[Config],
+        timings: dict[Config, Any],
+        results: TuningResults,
+        args: tuple[object, ...],
+        kwargs: dict[str, Any],
+    ) -> "Searching | None":
+        """Return a search in the configurations; None if all of them are to be measured."""
+        if self.search is None:
+            return None
+        from tilework.runtime.tuning.searching import Searching  # lazily: few programs search
+
+        first = self.chosen({**dict(zip(self.arg_names, args, strict=False)), **kwargs})
+        return Searching(self, configs, timings, results, args, kwargs, first)
+
+    def measure_all(
+        self,
+        configs: Sequence[Config],
+        compiling: "Precompilation",
+        timings: dict[Config, Any],
+        results: TuningResults,
+        progress: Progress,
+        args: tuple[object, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        """Measure each configuration, or load its timing if another process measures it or has just measured it."""
+        later: list[int] = []  # what another process is measuring
+        for index in chain(range(len(configs)), later):
+            config = configs[index]
+            with results.claim(config, MOST_WAIT if index in later else 0) as is_ours:
+                if not is_ours and index not in later:
+                    later.append(index)
+                    continue
+                known = results.load_one(config)
+                timings[config] = known or self.measure(config, timings, compiling.ready(index), args, kwargs)
+                results.store(config, timings[config], self.failures.get(config))
+            progress.step()
+
+    def results_of(
+        self, key: tuple[object, ...], configs: Sequence[Config], shape: Mapping[str, object] | None = None
+    ) -> TuningResults:
         """Return the store of timings; it keeps none if a configuration has a hook, whose effect no key can cover."""
-        fn = None if any(config.pre_hook for config in configs) else jit_function(self.fn)
-        return TuningResults.of(fn, key, self.cache_results or knobs.autotuning.cache)
+        has_hook = any(config.pre_hook for config in configs)
+        if has_hook and knobs.autotuning.save:
+            text = f"the timings of {self.__name__} are not kept, because a configuration has a pre_hook"
+            warnings.warn(text, stacklevel=4)
+        fn = None if has_hook else jit_function(self.fn)
+        numbers = {name: value for name, value in (shape or {}).items() if type(value) in (int, float)}
+        return TuningResults.of(fn, key, self.cache_results or knobs.autotuning.cache, numbers)
 
     def check_disk_cache(
         self, tuning_key: tuple[object, ...], configs: Sequence[Config], bench_fn: Callable[[], object]
@@ -387,11 +481,11 @@ class Autotuner(Wrapper):
         args: tuple[object, ...],
         kwargs: Mapping[str, object],
     ) -> Any:
-        """The time of one configuration, which need not be known well if it is longer than those in `timings`."""
+        """Return the time of one configuration, less precisely if it is longer than those in `timings`."""
         if error is not None:
             return self.failed(config, error)
         best = min((order(timing) for timing in timings.values()), default=[math.inf])
-        token = time_to_beat.set(best[0] if self._do_bench is None else math.inf)
+        token, settling = time_to_beat.set(best[0] if self._do_bench is None else math.inf), settles.set(True)
         given_up.set(None)
         notify("measuring", tuner=self, begins=True)
         try:
@@ -399,11 +493,12 @@ class Autotuner(Wrapper):
         finally:
             notify("measuring", tuner=self, begins=False)
             time_to_beat.reset(token)
+            settles.reset(settling)
             if (reason := given_up.get()) is not None:
                 self.stopped[config] = reason
 
     def _bench(self, *args: Any, config: Config, **meta: Any) -> Any:
-        """The time of one configuration; infinite if it cannot run."""
+        """Return the time of one configuration; infinite if it cannot run."""
         if knobs.autotuning.print:
             print(f"Autotuning kernel {self.__name__} with config {config}")
         settings = {**meta, **config.all_kwargs()}
@@ -426,7 +521,7 @@ class Autotuner(Wrapper):
             return self.failed(config, error)
 
     def failed(self, config: Config, error: Exception) -> list[float]:
-        """The time of a configuration that cannot run."""
+        """Record why a configuration cannot run, and return its infinite time."""
         self.failures[config] = error.with_traceback(None)
         if knobs.autotuning.print:
             print(f"Autotuning failed with {type(error).__name__}: {error}")
@@ -435,7 +530,7 @@ class Autotuner(Wrapper):
     def do_bench(self, call: Callable[[], object], quantiles: Sequence[float]) -> Any:
         """Time a call with the user's function, the deprecated settings, or the driver's benchmarker."""
         if self._do_bench is not None:
-            return self._do_bench(call, quantiles=quantiles)
+            return plain(self._do_bench(call, quantiles=quantiles))
         if self.use_cuda_graph:
             return do_bench_cudagraph(call, rep=self.num_reps, quantiles=quantiles)
         if self._deprecated:
@@ -465,13 +560,20 @@ def autotune(
     use_cuda_graph: bool = False,
     do_bench: Callable[..., object] | None = None,
     cache_results: bool = False,
+    search: "Search | str | None" = None,
+    choose: Callable[..., Config] | None = None,
 ) -> Callable[[Any], Autotuner]:
-    """Decorate a kernel so that its launches choose among `configs`; see the module docstring.
+    """Decorate a kernel so that its launches measure `configs` and use the fastest.
 
-    `prune_configs_by` has `early_config_prune(configs, named_args, **kwargs)`, and `perf_model(**args)` with `top_k`.
-    Around every measured call: `pre_hook(args, reset_only=False)`, which replaces `reset_to_zero` and `restore_value`,
-    and `post_hook(args, exception)`. `do_bench(call, quantiles)` replaces the benchmarker. With `cache_results` (or
-    TRITON_CACHE_AUTOTUNING=1) timings are kept in the disk cache.
+    `prune_configs_by` may contain `early_config_prune(configs, named_args, **kwargs)`, and `perf_model(**args)` with
+    `top_k`. Every measured call is surrounded by `pre_hook(args, reset_only=False)`, which replaces `reset_to_zero` and
+    `restore_value`, and `post_hook(args, exception)`. `do_bench(call, quantiles)` replaces the benchmarking function.
+    With `cache_results` (or TRITON_CACHE_AUTOTUNING=1), timings are kept in the disk cache.
+
+    `choose(M, N)`, a function of some arguments, returns the configuration, and nothing is measured, unless `search` or
+    `tilework tune` requests it: then a search begins with that configuration.
+
+    `configs` is a list or a `Space`. With `search="model"`, or a `Search`, only some are compiled and measured.
 
     Example:
         @tilework.autotune([tilework.Config({"BLOCK": 32}), tilework.Config({"BLOCK": 128})], key=["n"])
@@ -488,7 +590,7 @@ def autotune(
     def decorate(fn: Any) -> Autotuner:
         return Autotuner(
             fn,
-            fn.arg_names,
+            parameters_of(fn, "autotune"),
             configs,
             key,
             reset_to_zero,
@@ -501,6 +603,8 @@ def autotune(
             use_cuda_graph=use_cuda_graph,
             do_bench=do_bench,
             cache_results=cache_results,
+            search=search,
+            choose=choose,
         )
 
     return decorate
@@ -510,7 +614,7 @@ def autotune(
 
 
 def served_choice(tuner: Autotuner, named: Mapping[str, object], kwargs: Mapping[str, object]) -> Config | None:
-    """The configuration that a bundle has for these arguments; None if there is no bundle, or tuning may find it."""
+    """Return the configuration that a bundle has for these arguments; None without one, if the launch may be tuned."""
     if not (BUNDLES or knobs.runtime.bundle):
         return None
     from tilework.runtime.bundle.serving import choice_for  # lazily: few programs are served
@@ -531,7 +635,8 @@ def check_may_tune(name: str, key: tuple[object, ...], missing: Sequence[object]
 
 @contextmanager
 def refusing_misfits(kernel: JITFunction | None) -> Iterator[None]:
-    """Inside of the block compiling a kernel that exceeds the active device raises DoesNotFit; None: not compiled."""
+    """Raise DoesNotFit in the block if compiling `kernel` shows that it exceeds the active device. For a kernel
+    that is not compiled, `kernel` is None."""
     from tilework.runtime.compile.stages import device_limits  # lazily: only compiling needs it
 
     utils = None if kernel is None else driver.active.utils
@@ -555,15 +660,15 @@ class Restore:
         self.copies: dict[str, Any] = {}
 
     def before(self, args: Mapping[str, object], reset_only: bool = False) -> None:
-        """Zero what is to be zero; remember what is to be restored, unless nothing follows (`reset_only`)."""
-        for name in self.reset_to_zero:
-            array = memory_of(args[name])
+        """Zero the arguments of `reset_to_zero`, and copy those of `restore_value` unless `reset_only`; skip None."""
+        for array in (memory_of(args[name]) for name in self.reset_to_zero if args[name] is not None):
             array.zero_() if hasattr(array, "zero_") else array.fill(0)
         if not reset_only:
-            self.copies = {name: copy_of(memory_of(args[name])) for name in self.restore_value}
+            given = (name for name in self.restore_value if args[name] is not None)
+            self.copies = {name: copy_of(memory_of(args[name])) for name in given}
 
     def after(self, args: Mapping[str, object], exception: BaseException | None = None) -> None:
-        """Put the remembered values back, whether the call succeeded or not."""
+        """Copy the kept values back, whether the call succeeded or not."""
         for name, saved in self.copies.items():
             overwrite(memory_of(args[name]), saved)
         self.copies = {}
@@ -575,7 +680,7 @@ def memory_of(arg: Any) -> Any:
 
 
 def copy_of(array: Any) -> Any:
-    """Its own memory, on the same device."""
+    """Return a copy of an array on the same device."""
     return array.clone() if hasattr(array, "clone") else array.copy()
 
 

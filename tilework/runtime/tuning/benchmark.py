@@ -18,12 +18,18 @@ well enough:
 
 Noise makes calls slower and almost never faster, so a call that can win shows times below its own median among its
 first ones: to be given up wrongly, every one of these calls must be that much slower than it should.
+
+A GPU that has rested runs for some 0.1 s at clocks that its power does not allow for longer: matrix products on an H200
+are 8 % faster then. The autotuner compares calls of which some follow others at once and some come after a rest, for
+the compiler. So those after a rest are warmed up for that long.
 """
 
+import gc
 import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -47,6 +53,7 @@ FEW, FEW_MS, HOPELESS = (
 )  # calls of a round, milliseconds between rounds, and how much too slow all of them are
 LOST = ((0.1, 1.2), (0.25, 1.05))  # a part of all calls, and how much too slow all of them are
 REST_S, GLANCE_S = 0.3, 0.004  # how long other threads may go on, and how long one looks whether they do
+REST_MS, SETTLE_MS = 30, 100  # a rest of a GPU after which its clocks are high, and for how long they are
 PRECISE = 0.002  # the standard error of a median that is known well enough, as a part of it
 
 Times = float | list[float]
@@ -68,7 +75,10 @@ class Clock(Protocol):
 
 
 time_to_beat: ContextVar[float] = ContextVar("time_to_beat", default=math.inf)  # milliseconds
+effort: ContextVar[float] = ContextVar("effort", default=1.0)  # the share of `warmup` and `rep` that is to be spent
+settles: ContextVar[bool] = ContextVar("settles", default=False)  # whether a GPU that has rested is warmed up longer
 given_up: ContextVar[str | None] = ContextVar("given_up", default=None)  # why the last call was not measured to the end
+ENDED: list[float] = []  # when the last call of `do_bench` ended
 
 
 def do_bench(
@@ -80,11 +90,11 @@ def do_bench(
     return_mode: str = "mean",
     fast_flush: bool | None = None,
 ) -> Any:
-    """Milliseconds of one call of `fn`: the mean, another `return_mode`, or the given quantiles.
+    """The milliseconds that one call of `fn` takes: the mean, another `return_mode`, or the given quantiles.
 
-    `return_mode` is "mean", "median", "min", "max" or "all" (a list). `warmup` and `rep` are milliseconds to spend,
-    `grad_to_none` tensors whose gradients are dropped before each call. Caches are flushed before each call.
-    `fast_flush` is accepted for programs written for Triton 3.0, and has no effect.
+    `return_mode` is "mean", "median", "min", "max" or "all" (a list). `warmup` and `rep` are the milliseconds to spend
+    on each, and `grad_to_none` lists tensors whose gradients are dropped before each call. Caches are flushed before
+    each call. `fast_flush` is accepted for programs written for Triton 3.0 and has no effect.
 
     Example:
         x = np.random.rand(1000)
@@ -94,6 +104,7 @@ def do_bench(
     check_return_mode(return_mode)
     active, clock = driver.active, driver.active.get_device_interface()
     grads = list(grad_to_none or ())
+    began = time.monotonic()
     fn()
     clock.synchronize()
     if active.get_current_target().backend == "cpu":
@@ -112,12 +123,23 @@ def do_bench(
         clock.synchronize()
         return [start.elapsed_time(end) for start, end in pairs]
 
-    best, warmups, calls = time_to_beat.get(), repeats(warmup, estimate), repeats(rep, estimate)
+    best, share = time_to_beat.get(), effort.get()
+    warmup_ms = max(share * warmup, SETTLE_MS) if must_settle(began) else share * warmup
+    warmups, calls = repeats(warmup_ms, estimate), repeats(share * rep, estimate)
     progress = Progress("do_bench", warmups + calls)
-    with progress:
-        return measured(
-            fn, measure, progress, best, (warmups, calls, repeats(FEW_MS, estimate)), quantiles, return_mode
-        )
+    try:
+        with progress:
+            return measured(
+                fn, measure, progress, best, (warmups, calls, repeats(FEW_MS, estimate)), quantiles, return_mode
+            )
+    finally:
+        ENDED[:] = [time.monotonic()]
+
+
+def must_settle(now: float) -> bool:
+    """Return True if the measurement that begins now is one of several, on a GPU that has rested before it."""
+    has_rested = not ENDED or 1e3 * (now - ENDED[0]) > REST_MS
+    return settles.get() and has_rested and driver.active.get_current_target().backend != "cpu"
 
 
 def let_threads_rest() -> None:
@@ -168,14 +190,14 @@ def measured(
 
 
 def reason_of(times: Sequence[float], best: float) -> str:
-    """Why a call is given up."""
+    """Return the reason that a call is not measured to the end."""
     least = min(times)
     beaten = f"{least / best:.2f} times the best median so far, {best:.4g} ms"
     return f"given up after {len(times)} calls: the fastest took {least:.4g} ms, {beaten}"
 
 
 def steps(total: int, best: float) -> Iterator[tuple[int, float]]:
-    """In how many calls to measure, and how much slower than `best` the fastest must be to stop after them.
+    """Yield (a number of calls, the ratio to `best` that ends the measurement if no call so far is faster).
 
     >>> list(steps(100, 0.5))
     [(10, 1.2), (15, 1.05), (75, inf)]
@@ -202,9 +224,9 @@ def do_bench_cudagraph(
     quantiles: Sequence[float] | None = None,
     return_mode: str = "mean",
 ) -> Any:
-    """Like `do_bench`, for calls so short that launching them takes longer: many in one CUDA graph, replayed.
+    """Like `do_bench`, for calls that are shorter than their launch: it replays a CUDA graph of many calls.
 
-    The caches are not flushed between calls. Needs torch and an NVIDIA GPU.
+    The caches are not flushed between calls. It needs torch and an NVIDIA GPU.
 
     Example:
         try:
@@ -213,23 +235,11 @@ def do_bench_cudagraph(
             assert "CUDA" in str(error)  # no GPU here, or no torch
     """
     check_return_mode(return_mode)
-    cuda = cuda_graphs()
-    grads = list(grad_to_none or ())
+    cuda = cuda_graphs("do_bench_cudagraph")
     with cuda.stream(cuda.Stream()):
-        fn()
-        for tensor in grads:
-            tensor.detach_()
-            tensor.requires_grad_(True)
-            tensor.grad = None
-        cuda.synchronize()
-        estimate = estimate_ms(cuda, fn)
-        count = repeats(rep, estimate)
-        graph = cuda.CUDAGraph()
-        with cuda.graph(graph):
-            for _ in range(count):
-                drop_gradients(grads)
-                fn()
-        cuda.synchronize()
+        warm_up_for_capture(cuda, fn, grads := list(grad_to_none or ()))
+        count = repeats(rep, estimate_ms(cuda, fn))
+        graph = captured(cuda, fn, grads, count)
         times = []
         for _ in range(GRAPH_REPLAYS):
             start, end = timed(cuda, graph.replay)
@@ -238,14 +248,58 @@ def do_bench_cudagraph(
     return summarize(times, quantiles, return_mode)
 
 
-def cuda_graphs() -> Any:
-    """The interface that captures CUDA graphs, or an error that says why there is none."""
+def warm_up_for_capture(cuda: Any, fn: Callable[[], object], grads: Iterable[Any]) -> None:
+    """Call `fn` once; cut the tensors whose gradients are dropped out of the graphs of autograd."""
+    fn()
+    for tensor in grads:
+        tensor.detach_()
+        tensor.requires_grad_(True)
+        tensor.grad = None
+    cuda.synchronize()
+
+
+def captured(cuda: Any, fn: Callable[[], object], grads: Sequence[Any], count: int) -> Any:
+    """Return the graph of `count` calls."""
+    graph = cuda.CUDAGraph()
+    with cuda_graph_without_gc(graph):
+        for _ in range(count):
+            drop_gradients(grads)
+            fn()
+    cuda.synchronize()
+    return graph
+
+
+@contextmanager
+def cuda_graph_without_gc(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    """Capture a CUDA graph, as ``torch.cuda.graph(...)`` does, while Python's cyclic garbage collector is off.
+
+    The collector may free what a capture must not free: memory of the GPU, events, modules of other libraries.
+
+    Example:
+        try:
+            with tilework.testing.cuda_graph_without_gc(None):
+                pass
+        except RuntimeError as error:
+            assert "CUDA" in str(error)  # no GPU here, or no torch
+    """
+    graph = cuda_graphs("cuda_graph_without_gc").graph(*args, **kwargs)
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with graph as entered:
+            yield entered
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def cuda_graphs(name: str) -> Any:
+    """The interface that captures CUDA graphs for the function `name`, or an error that says why there is none."""
     target = driver.active.get_current_target()
     cuda = driver.active.get_device_interface()
     if not hasattr(cuda, "CUDAGraph"):
-        raise RuntimeError(
-            f"do_bench_cudagraph captures a CUDA graph, and the active device is {target}: use do_bench here"
-        )
+        instead = ": use do_bench here" if name == "do_bench_cudagraph" else ""
+        raise RuntimeError(f"{name} captures a CUDA graph, and the active device is {target}{instead}")
     return cuda
 
 
@@ -271,7 +325,7 @@ def repeats(budget_ms: float, estimate: float) -> int:
 
 
 def drop_gradients(tensors: Iterable[Any]) -> None:
-    """Let the call allocate them, instead of adding to those of the call before."""
+    """Drop the gradients of tensors, so that the next call allocates them instead of adding to them."""
     for tensor in tensors:
         tensor.grad = None
 
@@ -320,11 +374,11 @@ def quantile(times: Sequence[float], q: float) -> float:
 
 
 class Benchmark:
-    """A description of measurements: the points of the x axis, one line per value of `line_arg`, fixed `args` for both.
+    """A description of measurements: the points of the x axis, one line per value of `line_arg`, and fixed `args`.
 
-    `x_names` are the arguments that take each value of `x_vals` (a tuple of values, for several); `line_names` are the
-    names of `line_vals` in the legend, `plot_name` names the files. `xlabel`, `ylabel`, `x_log`, `y_log` and `styles`
-    are for the plot.
+    `x_names` are the arguments that take each value of `x_vals` (for several arguments, a tuple of values).
+    `line_names` are the names of `line_vals` in the legend, and `plot_name` names the files. `xlabel`, `ylabel`,
+    `x_log`, `y_log` and `styles` control the plot.
 
     Example:
         benchmark = tilework.testing.Benchmark(
@@ -414,7 +468,7 @@ def cell_text(cell: object, precision: int, missing: str = "NaN") -> str:
 
 
 class Mark:
-    """A function with its benchmarks: what `perf_report` makes.
+    """A function with its benchmarks, as returned by `perf_report`.
 
     Example:
         benchmark = tilework.testing.Benchmark(["n"], [1, 2], "scale", [10], ["ten"], "products", args={})
@@ -448,10 +502,11 @@ class Mark:
         save_precision: int = 6,
         **kwargs: object,
     ) -> Any:
-        """Measure everything, then print, save or show it; other keyword arguments go to the function.
+        """Measure all points, then print, save or show the results; other keyword arguments are passed to the function.
 
         `save_path` is a folder for a table (CSV), a plot if matplotlib is installed, and a page with both. `diff_col`
-        adds the difference of two lines. With `return_df` the result is a pandas frame per benchmark.
+        adds a column with the difference of two lines. With `return_df`, the result is a pandas data frame per
+        benchmark.
 
         Example:
             import tempfile, pathlib
@@ -510,7 +565,8 @@ class Mark:
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorate a function of one point, which returns a value or (value, low, high); `.run(...)` measures them all.
+    """Decorate a function that measures one point and returns a value or (value, low, high); `.run(...)` measures all
+    points.
 
     Example:
         from tilework.testing import Benchmark, perf_report

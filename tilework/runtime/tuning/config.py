@@ -15,6 +15,7 @@ from typing import Any
 
 from tilework import knobs
 from tilework.errors import AutotunerError
+from tilework.process.triton_version import follows
 from tilework.runtime.devices.active_driver import driver
 
 DEFAULTS: dict[str, Any] = {
@@ -31,11 +32,11 @@ SHOWN = ("num_warps", "num_ctas", "num_stages", "maxnreg")
 
 
 class Config:
-    """A candidate of the autotuner: the settings to compile a kernel with.
+    """A candidate for the autotuner: the settings to compile a kernel with.
 
-    `kwargs` are values of compile-time parameters; the others are options of the launch. `pre_hook(args)` runs before
-    each launch of this candidate. `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces that
-    stage; it may also be in `kwargs`.
+    `kwargs` holds values of compile-time parameters; the other arguments are launch options. `pre_hook(args)` runs
+    before each launch of this candidate. `ir_override` is a file (``.ttir``, ``.ttgir``, ``.ptx`` ...) that replaces
+    that stage; it may also be in `kwargs`.
 
     Example:
         config = tilework.Config({"BLOCK": 128}, num_warps=8)
@@ -95,7 +96,7 @@ class Config:
 
 
 def dtype_text(dtype: object) -> str:
-    """The text of a dtype, computed once."""
+    """Return the text of a dtype, computed once."""
     text = DTYPE_TEXTS[dtype] = str(dtype)
     return text
 
@@ -110,7 +111,7 @@ def argument_key(keys: Sequence[str], names: Sequence[str], given: Mapping[str, 
 
 
 def device_part() -> tuple[Any, ...]:
-    """The end of a key: the best configuration of the host is another one than a GPU's."""
+    """Return the end of a tuning key, which differs between the host and a GPU."""
     if driver._host is not None and driver.active is driver._host:
         return ("host",)
     kind = driver.active.device_kind()
@@ -149,7 +150,8 @@ def prune(
     model: Callable[..., Any] | None,
     top_k: float,
 ) -> tuple[list[Config], Pruned]:
-    """(what is left, best estimates first if there is a model; the reason for each of the others)."""
+    """Return (the configurations that are left, those with the best estimates first if there is a model; the reason for
+    each of the others)."""
     left, reasons = list(configs), Pruned()
     if early is not None:
         left = list(early(configs, dict(named), **kwargs))
@@ -162,7 +164,7 @@ def prune(
         return left, reasons
     count = top_k
     if isinstance(count, float) and count <= 1.0:
-        count = max(1, int(len(configs) * count))
+        count = max(1, int(len(left if follows("fraction-of-pruned") else configs) * count))
     elif not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(f"top_k must be a number of configurations, or a fraction up to 1.0; got {count!r}")
     if len(left) <= count:
@@ -192,7 +194,7 @@ def is_reproducible(fn: object, kwargs: Mapping[str, object]) -> bool:
 
 
 def like_first(name: str, configs: Sequence[Config]) -> tuple[list[Config], dict[Config, str]]:
-    """The configurations that compute what the first one computes, and what is different in each of the others."""
+    """Return (the configurations that compute the same bits as the first one, the difference of each of the others)."""
     left: list[Config] = []
     reasons: dict[Config, str] = {}
     wanted = fixed(configs[0])

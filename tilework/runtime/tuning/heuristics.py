@@ -1,18 +1,21 @@
 """Compile-time parameters computed from the arguments of each launch."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from tilework.language.function import FunctionSignature
 from tilework.language.parameters import signature_of
 from tilework.runtime.launch.python.dynamo_rules import untraced
-from tilework.runtime.launch.python.jit import JITFunction, KernelInterface
+from tilework.runtime.launch.python.jit import JITFunction
+from tilework.runtime.launch.python.kernel_interface import KernelInterface
 
 
 class Wrapper(KernelInterface):
-    """Something around a kernel that is launched as the kernel is, and has its name."""
+    """A wrapper of a kernel, which is launched like the kernel and has its name."""
 
     def __init__(self, fn: KernelInterface, arg_names: Sequence[str]) -> None:
         self.fn = fn
@@ -23,13 +26,34 @@ class Wrapper(KernelInterface):
 
     @property
     def signature(self) -> inspect.Signature:
-        """That of the Python function, as `inspect.signature` finds it here too."""
+        """The signature of the Python function, which `inspect.signature` finds here."""
         return signature_of(self.base_fn)
 
     __signature__ = FunctionSignature()
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise RuntimeError(f"launch `{self.__name__}` over a grid: `{self.__name__}[grid](...)`")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the wrapper by name, as kernels are, if its module has it under that name."""
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.base_fn.__qualname__.split("."):
+            found = getattr(found, name, None)
+        return self.base_fn.__qualname__ if found is self else super().__reduce_ex__(protocol)
+
+    def __copy__(self) -> Self:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__getstate__())
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = memo[id(self)] = type(self).__new__(type(self))
+        made.__dict__.update(deepcopy(self.__getstate__(), memo))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy, which binds its own launches."""
+        return {name: value for name, value in self.__dict__.items() if name != "_bind_grid"}
 
     def __repr__(self) -> str:
         from tilework.language.notebook import wrapper_text  # lazily: few look at it
@@ -44,7 +68,7 @@ class Wrapper(KernelInterface):
 
 
 class Heuristics(Wrapper):
-    """A kernel with parameters that `heuristics` compute from the others; it is launched as the kernel is.
+    """A kernel with parameters that `heuristics` computes from the others; it is launched like the kernel.
 
     Example:
         @tilework.heuristics({"N": lambda args: len(args["x"])})
@@ -62,7 +86,7 @@ class Heuristics(Wrapper):
         self.values = values
 
     def extend(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, Any]:
-        """The keyword arguments with the computed ones; each rule sees what the rules before it gave."""
+        """Return the keyword arguments and the computed ones; each rule sees the values of the rules before it."""
         named = dict(zip(self.arg_names, args, strict=False))
         extended = dict(kwargs)
         for name, rule in self.values.items():
@@ -82,8 +106,8 @@ class Heuristics(Wrapper):
 def heuristics(values: Mapping[str, Callable[[dict[str, Any]], object]]) -> Callable[[Any], Heuristics]:
     """Compute compile-time parameters from the arguments of each launch.
 
-    `values` maps names of parameters to functions of the arguments (by name); each sees what those before it gave. A
-    decorator above `jit`, and below or above `autotune`.
+    `values` maps parameter names to functions of the arguments (by name); each function also sees the values computed
+    before it. Place the decorator above `jit`, and below or above `autotune`.
 
     Example:
         @tilework.heuristics({"BLOCK": lambda args: tilework.next_power_of_2(args["n"])})
@@ -96,7 +120,14 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], object]]) -> Call
         total[(1,)](x, out, 100)  # BLOCK is 128
         assert out[0] == x.sum()
     """
-    return lambda fn: Heuristics(fn, fn.arg_names, values)
+    return lambda fn: Heuristics(fn, parameters_of(fn, "heuristics"), values)
+
+
+def parameters_of(fn: Any, decorator: str) -> Sequence[str]:
+    """The names of the parameters of a kernel that a decorator gets; a TypeError if it gets another function."""
+    if inspect.isfunction(fn):
+        raise TypeError(f"`{fn.__name__}` is no kernel yet: place @{decorator} above @jit, not below it")
+    return fn.arg_names
 
 
 def launch_inside(fn: KernelInterface, args: Sequence[object], kwargs: dict[str, Any]) -> Any:

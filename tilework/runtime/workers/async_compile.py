@@ -29,7 +29,7 @@ active_mode: ContextVar["AsyncCompileMode | None"] = ContextVar("active_mode", d
 
 
 class CompilerDied(TritonError):
-    """The worker process that compiled a kernel crashed, or gave no answer for so many seconds."""
+    """The error when the worker process that compiled a kernel crashed, or gave no answer in time."""
 
     def __init__(self, code: int | None = None, seconds: float | None = None) -> None:
         self.code, self.seconds = code, seconds
@@ -47,7 +47,7 @@ class CompilerDied(TritonError):
 
 
 class FutureKernel:
-    """A kernel that is being compiled; reading an attribute of the kernel waits for it.
+    """A kernel that is being compiled. Reading an attribute of the kernel waits until it is compiled.
 
     `future` yields the kernel. With `compile_here` it yields the answer of a worker process (`pool.py`);
     `compile_here` then finds the kernel in the disk cache, or compiles it if the worker could not.
@@ -76,6 +76,7 @@ class FutureKernel:
         self.future = future
         self.compile_here = compile_here
         self.on_failure: list[Callable[[], None]] = []
+        self.locations: Any = None  # of the functions that it is compiled from
         self._lock = threading.RLock()
 
     def result(self, ignore_errors: bool = False) -> Any:
@@ -135,7 +136,7 @@ def settled(kernel: Any) -> Any:
 
 
 def check_answer(answer: "Message") -> None:
-    """Print what a worker printed while it compiled; raise what is known only there."""
+    """Print the output of a worker while it compiled, and raise the errors that only the worker knows."""
     if answer["state"] == "died":
         raise CompilerDied(answer["code"], answer.get("seconds"))
     if answer["state"] == "pruned":
@@ -146,11 +147,12 @@ def check_answer(answer: "Message") -> None:
 
 
 class AsyncCompileMode:
-    """Compile while the program continues: `warmup` in the block returns at once, the end of the block waits for all.
+    """Compile while the program continues: `warmup` returns immediately in the block, and the end of the block waits
+    for all kernels.
 
-    Without an `executor` worker processes of the program compile (`TILEWORK_COMPILE_WORKERS` of them); a kernel that
-    cannot be sent to another process is compiled when it is waited for. A launch inside the block waits for its own
-    kernel. With `ignore_errors` kernels that do not compile are left out.
+    Without an `executor`, the worker processes of the program (`TILEWORK_COMPILE_WORKERS` of them) compile; a kernel
+    that cannot be sent to another process is compiled when the program waits for it. A launch inside the block waits
+    for its own kernel. With `ignore_errors`, kernels that do not compile are ignored.
 
     Example:
         from concurrent.futures import ThreadPoolExecutor
@@ -209,8 +211,10 @@ class AsyncCompileMode:
             active_mode.reset(self._token)
 
     def _finish(self) -> None:
-        """Wait for all in the order in which they are done; the first that failed raises its exception, when the others
-        that are done have been finished."""
+        """Wait for all kernels in the order in which they are done.
+
+        The exception of the first that failed is raised, after the others that are done have been finished.
+        """
         from concurrent.futures import as_completed  # lazily: few programs need it, and it is slow to load
 
         kernels = {kernel.future: kernel for kernel in self.future_kernels.values()}

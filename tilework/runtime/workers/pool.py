@@ -31,8 +31,8 @@ from tilework.process import plugins
 from tilework.process.events import is_worker
 from tilework.process.forks import in_child
 from tilework.runtime.compile.sources import ASTSource, IRSource
+from tilework.runtime.kernel_cache.file_manager import can_write
 from tilework.runtime.kernel_cache.key import CACHE_INVALIDATING, changes_stages, triton_key
-from tilework.runtime.kernel_cache.managers import can_write
 from tilework.runtime.workers.sent_kernel import Message, encoded_compilation, send
 from tilework.target import GPUTarget
 from tilework.targets.base import find_backend

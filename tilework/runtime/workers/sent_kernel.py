@@ -28,9 +28,9 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilework.language import core as tl
-from tilework.language.constant_text import module_of
 from tilework.language.dependencies import COMPILE_TIME_MODULES, PACKAGE
 from tilework.language.function import JITFunction
+from tilework.language.origins import module_of
 from tilework.runtime.compile.sources import ASTSource
 from tilework.target import GPUTarget
 
@@ -175,12 +175,12 @@ def encoded_compilation(
 
 def kernel_name(fn: JITFunction) -> list[str]:
     """Return the module, file and qualified name that define a kernel."""
-    file, name = fn.fn.__code__.co_filename, fn.fn.__qualname__
-    if "<locals>" in name or fn.fn.__closure__ or not os.path.isfile(file):
+    file, name = fn._file, fn.__qualname__
+    if "<locals>" in name or getattr(fn.fn, "__closure__", None) or not os.path.isfile(file):
         raise NotSendable(f"{name} is not at the top level of a file")
-    if fn.fn.__module__ == "__main__" and "." in name:
+    if fn.__module__ == "__main__" and "." in name:
         raise NotSendable(f"{name} is in a class of a script")
-    return [fn.fn.__module__, os.path.abspath(file), name]
+    return [fn.__module__, os.path.abspath(file), name]
 
 
 # ---- receiving
@@ -304,6 +304,19 @@ def find_kernel(module: str, file: str, name: str, key: str) -> JITFunction:
         except Exception as error:  # the whole module may have what a part lacks
             refusal = Refused(f"{type(error).__name__}: {error}")
     raise refusal
+
+
+def found_again(fn: JITFunction) -> JITFunction:
+    """Return the kernel that came without its Python function (``fn.fn = None``, as torch's compile workers send it),
+    as its file defines it."""
+    try:
+        module, file, name = kernel_name(fn)
+        return find_kernel(module, file, name, fn.cache_key)
+    except (NotSendable, Refused) as error:
+        raise RuntimeError(
+            f"{fn._fn_name} was sent without its Python function, cannot be read from {fn._file} ({error}), and so"
+            " cannot be compiled again"
+        ) from error
 
 
 def kernel_in(module: ModuleType, name: str, key: str) -> JITFunction:

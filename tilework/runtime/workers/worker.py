@@ -3,7 +3,8 @@
 One JSON message per line in both directions. For each request the worker answers ``{"state": "loaded"}`` when it has
 the kernel (if it dies after that the compiler has crashed), and then ``compiled``, ``refused`` (the kernel cannot be
 repeated here), ``failed`` (the compiler raised an error, which the other process will raise again) or ``pruned`` (it
-exceeds the limits of the device). What the compiler prints is a part of the answer.
+exceeds the limits of the device). What the compiler prints is a part of the answer. A request for an estimate is
+compiled up to TTGIR, and answered by the milliseconds that the cost model finds.
 
 The process ends when its standard input does, or its parent: also in the middle of a compilation.
 """
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def read_requests(file: int, waiting: "queue.SimpleQueue[Message]") -> None:
-    """Queue what arrives, and end the process when nothing more can arrive: the parent is gone, or does not need it."""
+    """Queue requests, and end the process at the end of the input: the parent has ended, or needs no worker."""
     parent, arrived = os.getppid(), b""
     while True:
         is_ready = bool(select.select([file], (), (), PARENT_CHECK_SECONDS)[0])
@@ -72,9 +73,14 @@ def serve(request: Message) -> Iterator[Message]:
         yield {"state": "loaded"}
         # lazily: the compiler loads when something is compiled
         from tilework.runtime.compile.cached import compile
-        from tilework.runtime.compile.stages import device_limits
+        from tilework.runtime.compile.stages import device_limits, estimated
 
         device_limits.set(request["limits"])
+        if (launch := request.get("estimate")) is not None:
+            with captured({}):
+                found = estimated(source, target, options, launch["arguments"], tuple(launch["grid"]), launch["memory"])
+            yield {"state": "estimated", "milliseconds": found}
+            return
         with captured(printed):
             kernel = compile(source, target, options)
         if kernel.hash != request["entry_key"]:

@@ -29,6 +29,7 @@ class AmdFeature(StrEnum):
     LDS_COPY_4 = "lds_copy_4"  # copies from global memory to LDS, of so many bytes per lane
     LDS_COPY_16 = "lds_copy_16"
     PINGPONG = "pingpong"  # the waves of a SIMD profit from ping-pong scheduling
+    PINGPONG_COPIES = "pingpong_copies"  # they do where copies to LDS are asynchronous
     ROW_SWAP = "row_swap"  # permlanex16
     SWAP_16 = "permlane16.swap"  # swaps rows of 16 lanes between two registers
     SWAP_32 = "permlane32.swap"
@@ -63,7 +64,7 @@ FAMILIES: dict[str, Family] = {
         "CDNA3", 64, 64 << 10, mfma=3,
         features=(
             *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.BUFFER_F64_ATOMICS, A.CACHE_SCOPES,
-            A.FP8_FNUZ, A.PINGPONG, A.IN_THREAD_TRANSPOSE, A.LDS_COPY_4, A.XF32,
+            A.FP8_FNUZ, A.PINGPONG, A.PINGPONG_COPIES, A.IN_THREAD_TRANSPOSE, A.LDS_COPY_4, A.XF32,
         ),
     ),
     "gfx950": Family(
@@ -71,7 +72,7 @@ FAMILIES: dict[str, Family] = {
         features=(
             *CDNA, A.DPP_MOVES, A.WAVE_PRELOAD, A.BUFFER_ATOMICS, A.BUFFER_BF16_ATOMICS,
             A.BUFFER_F64_ATOMICS, A.CACHE_SCOPES, A.FP8_OCP, A.PACKED_BF16, A.DOT2_BF16, A.LDS_COPY_4,
-            A.LDS_COPY_16, A.SWAP_16, A.SWAP_32, A.TRANSPOSED_READ,
+            A.LDS_COPY_16, A.PINGPONG_COPIES, A.SWAP_16, A.SWAP_32, A.TRANSPOSED_READ,
         ),
     ),
     "gfx101": Family("RDNA1", 32, 64 << 10),

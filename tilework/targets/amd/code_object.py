@@ -6,7 +6,7 @@
 LLVM emits a relocatable object, and `ld.lld` or `link.py` links it. Kernels with inline assembly need an assembler,
 which llvmlite lacks for AMD GPUs:
 
-    object_of(assembly, text, "gfx942")        llvm-mc or clang
+    object_of(assembly, "gfx942")        llvm-mc or clang
 
 Without one, a kernel with inline assembly is refused, though `kernel.asm["amdgcn"]` shows its assembly.
 
@@ -77,8 +77,8 @@ def has_assembly(text: str) -> bool:
     return HAS_ASSEMBLY.search(text) is not None
 
 
-def object_of(assembly: str, text: str, arch: str) -> bytes:
-    """Assemble to a relocatable object; `text` is the LLVM text of the assembly."""
+def object_of(assembly: str, arch: str, subject: str = "the assembly of the stage amdgcn") -> bytes:
+    """Assemble to a relocatable object; errors name the `subject`."""
     found = [(name, command) for name in CALLS for command in commands(name)]
     refusals = ["neither llvm-mc nor clang is on the PATH or in ROCm"] if not found else []
     for name, command in found:
@@ -87,7 +87,7 @@ def object_of(assembly: str, text: str, arch: str) -> bytes:
         if made is not None:
             return made
         refusals.append(f"{command[0]}: {output}")  # an old version may not know the processor
-    raise StageError(f"{location_of(text)}inline assembly for hip:{arch} cannot be assembled: " + "\n".join(refusals))
+    raise StageError(f"{subject} for hip:{arch} cannot be assembled: " + "\n".join(refusals))
 
 
 def location_of(text: str) -> str:
@@ -177,5 +177,5 @@ def linked(data: bytes) -> bytes:
 
 def to_code_object(text: str, arch: str = "") -> bytes:
     if has_assembly(text):
-        return linked(object_of(assembly(text), text, processor_of(text)))
+        return linked(object_of(assembly(text), processor_of(text), f"{location_of(text)}inline assembly"))
     return linked(generated(text, False, arch))

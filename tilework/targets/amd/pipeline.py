@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tilework import knobs
-from tilework.errors import DoesNotFit
+from tilework.errors import DoesNotFit, StageError
 from tilework.light_dataclass import light_dataclass
+from tilework.process.triton_version import follows
 from tilework.target import Target
 from tilework.targets.amd.arch import FLOAT8, AmdFeature
 from tilework.targets.base import Backend, Stage, llvmlite_release, run_passes
@@ -22,11 +23,18 @@ ATTRIBUTE, ATTRIBUTE_VALUE = re.compile(r"[\w.-]+"), re.compile(r'[^"\\\n]*')
 ALLOWED = {"waves_per_eu": range(33), "matrix_instr_nonkdim": (0, 4, 16, 32), "kpack": (1, 2)}
 
 
+PRECISIONS = ("ieee", "bf16x3", "bf16x6")
+
+
 @light_dataclass
 class HipOptions(CompileOptions):
     """Options of a launch; `num_stages` 2 is one buffer in LDS, with registers as the second."""
 
     IS_INSTRUMENTED = False
+    backend_name: str = "hip"
+    warp_size: int = 64
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4nv", "fp8e5", "fp8e5b16", "fp8e4b8")
+    allowed_dot_input_precisions: tuple[str, ...] = PRECISIONS
     num_stages: int = 2
     waves_per_eu: int = 0  # waves that a SIMD should hold at once; 0: LLVM decides
     matrix_instr_nonkdim: int = 0  # rows and columns of matrix instructions, 16 or 32; 0: by the shape
@@ -71,7 +79,6 @@ LLIR_PASSES = [
     "convert-warp-pipeline",
     "optimize-amd-lds-usage",
 ]
-PRECISIONS = ("ieee", "bf16x3", "bf16x6")
 
 
 def ttgir_pipeline(
@@ -79,7 +86,8 @@ def ttgir_pipeline(
 ) -> list[str]:
     """Return the passes from optimised TTIR to TTGIR."""
     transposes = by_target(knobs.amd.use_in_thread_transpose, target, AmdFeature.IN_THREAD_TRANSPOSE)
-    uses_pingpong = by_target(knobs.amd.use_block_pingpong, target, AmdFeature.PINGPONG)
+    feature = AmdFeature.PINGPONG_COPIES if knobs.amd.use_async_copy else AmdFeature.PINGPONG
+    uses_pingpong = by_target(knobs.amd.use_block_pingpong, target, feature)
     hint = "triton-amdgpu-insert-instruction-sched-hints{variant=attention}"
     return [
         f"convert-triton-to-tritongpu{{target={target} num-warps={num_warps} num-ctas=1}}",
@@ -97,7 +105,7 @@ def ttgir_pipeline(
         "triton-licm",
         "canonicalize",
         f"tritonamdgpu-schedule-loops{{num-stages={num_stages}}}",
-        *pipeline_passes(),
+        *pipeline_passes(uses_pingpong),
         "tritonamdgpu-convert-tensor-ops",
         "canonicalize",
         *([hint] if "attention" in hints.split(",") else ()),
@@ -117,11 +125,12 @@ def ttgir_pipeline(
     ]
 
 
-def pipeline_passes() -> list[str]:
+def pipeline_passes(uses_pingpong: bool) -> list[str]:
     """Return the pipelining passes, with direct copies to LDS if TRITON_HIP_USE_ASYNC_COPY is set."""
     if not knobs.amd.use_async_copy:
         return ["tritonamdgpu-pipeline"]
-    return ["tritonamdgpu-pipeline{use-async-copy=true}", "tritonamdgpu-coalesce-async-copy"]
+    pingpong = " use-pingpong=true" if uses_pingpong else ""
+    return [f"tritonamdgpu-pipeline{{use-async-copy=true{pingpong}}}", "tritonamdgpu-coalesce-async-copy"]
 
 
 def by_target(setting: bool | None, target: Target, feature: AmdFeature) -> bool:
@@ -140,6 +149,10 @@ def buffer_passes() -> list[str]:
         "canonicalize",
         f"tritonamdgpu-convert-buffer-ops{{{options}}}",
     ]
+
+
+TEXTS: dict[str, str] = {}  # the LLVM text of the latest assemblies
+MOST_TEXTS = 8
 
 
 def assembled(llir: bytes | str, options: Mapping[str, Any]) -> str:
@@ -174,13 +187,13 @@ class HipBackend(Backend):
         target = target_of(str(knobs.runtime.override_arch or settings.get("arch") or self.target.arch))
         has_tf32 = AmdFeature.XF32 in target.features
         options = HipOptions.of(
-            {**settings, "arch": target.arch},
+            {**({"schedule_hint": ""} if follows("schedule-hint") else {}), **settings, "arch": target.arch},
             backend_name="hip",
             warp_size=target.warp_size,
             supported_fp8_dtypes=FLOAT8 if knobs.amd.software_fp8 or knobs.language.is_triton else target.float8,
             deprecated_fp8_dot_operand_dtypes=target.slow_float8,
             default_dot_input_precision="tf32" if has_tf32 else "ieee",  # as tl.dot decides
-            allowed_dot_input_precisions=(*PRECISIONS, "tf32") if has_tf32 else PRECISIONS,
+            allowed_dot_input_precisions=tuple(sorted((*PRECISIONS, "tf32"))) if has_tf32 else PRECISIONS,
         )
         if options.num_ctas > 1:
             raise ValueError(f"num_ctas > 1 not supported on {target.arch}")
@@ -232,6 +245,30 @@ class HipBackend(Backend):
             "llir": llir,
             "hsaco": hsaco,
         }
+
+    def separate_stages(self, options: CompileOptions) -> dict[str, Stage]:
+        """Return the stages with the assembly as one of them. It is assembled only if a user changed it, because few
+        machines have an assembler."""
+        stages = self.stages(options)
+        code_object, arch = stages.pop("hsaco"), str(self.target_for(options).arch)
+
+        def amdgcn(text: str) -> str:
+            found = assembled(text, {})
+            while len(TEXTS) >= MOST_TEXTS:
+                TEXTS.pop(next(iter(TEXTS)), None)
+            TEXTS[found] = text
+            return found
+
+        def hsaco(assembly: str) -> bytes:
+            if assembly in TEXTS:
+                return code_object(TEXTS[assembly])
+            if self.is_emulated:
+                raise StageError("the emulator executes LLVM text, and the stage amdgcn was replaced")
+            from tilework.targets.amd.code_object import linked, object_of  # lazily: loads LLVM
+
+            return linked(object_of(assembly, arch))
+
+        return {**stages, "amdgcn": amdgcn, "hsaco": hsaco}
 
     def check_fit(self, stage: str, artifact: Any, options: CompileOptions, properties: Mapping[str, int]) -> None:
         """Raise DoesNotFit if LLVM text needs more LDS than there is, before the slow code generation."""

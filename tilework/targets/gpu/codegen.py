@@ -26,7 +26,6 @@ from xdsl.ir import Attribute, Operation
 from tilework.analysis.allocation import global_scratch, module_allocation, public_functions
 from tilework.analysis.axis_info import axis_info
 from tilework.analysis.membar import barriers, ordered_by_mbarrier
-from tilework.analysis.single_warp import first_warp
 from tilework.errors import PassError
 from tilework.ir import tt, ttg
 from tilework.ir.attr_text import is_true
@@ -316,13 +315,14 @@ class Emitter:
         self.lines = LineTable(self.module, gpu.line_tables) if lines else None
         self.allocation = module_allocation(source, gpu.target)
         self.barriers = barriers(source, gpu.target, ordered_by_mbarrier, self.allocation)
-        self.alone = first_warp(source)
-        self.around = gpu.around(source)
+        self.alone = self.barriers.alone
+        self.around = gpu.around(source, self.allocation)
         if self.around is not None:
             self.alone.drop_runs(self.around.concerns)
         self.axis = axis_info(source)
         self.scratch = global_scratch(source)
         self.orders_programs = False  # the launcher must pass a ticket counter
+        self.shows_locations = False  # in messages that the code prints
         self.program = self.scratch.whole(public_functions(source))  # the scratch memory of a program
         self.total_warps = integer(source.attributes, TOTAL_WARPS) or facts.num_warps
         self.registers = integer(source.attributes, MAX_REGISTERS)
@@ -349,6 +349,8 @@ class Emitter:
             metadata["num_warps"] = self.total_warps
         if self.orders_programs:
             metadata["orders_programs"] = True
+        if self.shows_locations:
+            metadata["shows_locations"] = True
         if any(self.descriptors):
             metadata["tensordesc_meta"] = self.descriptors
         for name, attribute in (("sanitizer", SANITIZER_FACTS), ("rectangles", RECTANGLES)):
@@ -375,6 +377,7 @@ class Emitter:
             low.specialised.workers()
         lower_body(low, op.regions[0])
         self.orders_programs |= low.orders_programs
+        self.shows_locations |= low.shows_locations
         sweep(low.builder.function)
         if self.gpu.exchange_texts and not has_op(op, self.gpu.pipelined_ops):
             sink_past_loops(low.builder.function)

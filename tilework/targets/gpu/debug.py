@@ -99,6 +99,7 @@ def lower_assert(low: Lowering, op: Operation) -> None:
         file, line, _ = next(iter(source_positions(op.location)), ("unknown", 0, 0))
         function = next((symbol_of(outer) for outer in ops_around(op) if type(outer) is tt.FuncOp), "unknown")
         with b.if_(b.not_(holds), weights=(1, 1 << 20)):
+            low.shows_locations = True
             low.gpu.fail(b, text_of(op, "message"), file, line, function)
     if is_tensor(condition.type):
         low.barrier()

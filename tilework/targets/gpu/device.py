@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from tilework.analysis.allocation import Allocations
 from tilework.ir.enums import CacheModifier, EvictionPolicy, MemSemantic, MemSyncScope, RMWOp
 from tilework.layouts.linear import LinearLayout
 from tilework.target import Target
@@ -169,8 +170,8 @@ class Gpu(ABC):
         """
         return None
 
-    def around(self, module: ModuleOp) -> Around | None:
-        """Return the code that this GPU needs around ops of the module."""
+    def around(self, module: ModuleOp, allocated: Allocations) -> Around | None:
+        """Return the code that this GPU needs around ops of the module, whose shared memory is `allocated`."""
         return None
 
     # Ids

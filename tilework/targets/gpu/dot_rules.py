@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tilework.ir import tt, ttg
 from tilework.ir.encodings import distributed_of, layout_of
 from tilework.ir.module_facts import is_reproducible
-from tilework.ir.ttg.shared_memory_ops import MemDescType
+from tilework.ir.ttg.memory_types import MemDescType
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.banks import offsets_of
 from tilework.layouts.encodings import DotOperand

@@ -162,7 +162,7 @@ def count_one(low: Lowering, base: Value, bins: int, bits: int, value: Value, co
     low.gpu.change_shared(b, address, may, RMWOp.ADD, constant(integer(bits), 1))
 
 
-def places(
+def selected_addresses(
     low: Lowering, op: Operation, memory: SSAValue, indices: SSAValue, bytes: int
 ) -> Iterator[tuple[int, Value]]:
     """Yield each register of `indices` that is no duplicate, with the address of the element (of `bytes`) that it
@@ -192,7 +192,7 @@ def lower_local_gather(low: Lowering, op: Operation) -> Registers:
     element, copies, made = element_type(op.results[0].type), copied_registers(indices.type), dict[int, Value]()
     held = held_type(element)
     bytes = held.bits // 8
-    for register, address in places(low, op, memory, indices, bytes):
+    for register, address in selected_addresses(low, op, memory, indices, bytes):
         made[register] = from_memory(low, element, low.builder.load(held, address, align=bytes))
     return tuple(made[register & ~copies] for register in range(len(low[indices])))
 
@@ -203,7 +203,7 @@ def lower_local_scatter(low: Lowering, op: Operation) -> None:
     element = element_type(values.type)
     bits, mine = held_type(element).bits, low.is_first_copy(layout_of(indices.type), in_block=True)
     shape = access_shape(bits, 1)
-    for register, address in places(low, op, memory, indices, bits // 8):
+    for register, address in selected_addresses(low, op, memory, indices, bits // 8):
         given = pack(low, [to_memory(low, element, low[values][register])], shape.type)
         low.gpu.store_shared(low.builder, Access(address, shape, mine), given)
     low.gpu.stored_for_matrices(low.builder, memory.type)

@@ -74,19 +74,19 @@ def pointee(type: Attribute) -> Attribute:
     return pointer.pointee
 
 
-def hints_of(op: Operation) -> Hints:
+def hints_of(low: Lowering, op: Operation) -> Hints:
     """Return the cache hints of an op.
 
     Data that all programs load (the weights of a layer) gets `evict_last` in L1, so that streamed data does not evict
     it; in L2 such lines would outlive the kernel.
     """
     cache, evict = CacheModifier(int_property(op, "cache", 1)), EvictionPolicy(int_property(op, "evict", 1))
-    is_own = evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(op)
+    is_own = evict is EvictionPolicy.NORMAL and type(op) is tt.LoadOp and is_the_same_for_all(low, op)
     return Hints(cache, EvictionPolicy.LAST if is_own else evict, bool(int_property(op, "isVolatile")), is_own)
 
 
-def is_the_same_for_all(load: Operation) -> bool:
-    """Return True if all programs load this small tile: its pointers depend only on arguments and constants."""
+def is_the_same_for_all(low: Lowering, load: Operation) -> bool:
+    """Return True if all programs load the same small tile: its pointers depend only on arguments and constants."""
     pointers = load.operands[0]
     if not is_tensor(pointers.type) or prod(shape_of(pointers.type)) * bit_width(pointee(pointers.type)) > MOST_KEPT:
         return False
@@ -104,7 +104,14 @@ def is_the_same_for_all(load: Operation) -> bool:
         else:
             left += [operand for operand in op.operands if operand not in seen]
             seen.update(op.operands)
-    return function is not None and any(type(op) is tt.GetProgramIdOp for op in ops_in_order(*function.regions))
+    return function is not None and has_program_ids(low, function)
+
+
+def has_program_ids(low: Lowering, function: Operation) -> bool:
+    """Return True if a function reads a program id; its ops are searched once."""
+    if function not in low.program_ids:
+        low.program_ids[function] = any(type(op) is tt.GetProgramIdOp for op in ops_in_order(*function.regions))
+    return low.program_ids[function]
 
 
 @lowers(tt.LoadOp)
@@ -119,7 +126,7 @@ def load_tile(
     low: Lowering, op: Operation, addresses: Registers, width: int, mask: SSAValue | None, other: SSAValue | None
 ) -> Registers:
     """Load from addresses in groups of `width` adjacent ones; equal addresses are loaded once."""
-    element, hints = element_type(op.results[0].type), hints_of(op)
+    element, hints = element_type(op.results[0].type), hints_of(low, op)
     masks: Registers | None = low[mask] if mask is not None else None
     others: Registers | None = low[other] if other is not None else None
     known: dict[tuple[str, ...], Registers] = {}
@@ -168,7 +175,7 @@ def store_tile(
 ) -> None:
     """Store a tile; of the threads that hold an element, one stores it."""
     element, registers = element_type(values.type), low[values]
-    hints, moved = hints_of(op), access_shape(held_type(element).bits, width)
+    hints, moved = hints_of(low, op), access_shape(held_type(element).bits, width)
     masks = low[mask] if mask is not None else None
     mine, copies = store_predicate(low, values.type), copied_registers(values.type)
     for first in range(0, len(addresses), width):

@@ -20,7 +20,7 @@ from tilework.analysis.membar import Barriers
 from tilework.analysis.single_warp import FirstWarp
 from tilework.ir import arith, tt
 from tilework.ir.encodings import layout_of
-from tilework.ir.ttg.shared_memory_ops import AsyncTokenType, MemDescType
+from tilework.ir.ttg.memory_types import AsyncTokenType, MemDescType
 from tilework.ir.types import TensorDescType, element_type, is_tensor
 from tilework.layouts.linear import LinearLayout
 from tilework.light_dataclass import light_dataclass
@@ -86,8 +86,10 @@ class Lowering(OpLowering[Any]):
         self.scratch: Value = constant(pointer(1), 0)  # the start of the program's global scratch memory
         self.ticket_counter: Value = constant(ptr, 0)  # orders programs (`atomic_rules.py`)
         self.orders_programs = False
+        self.shows_locations = False
         self.scratch_offsets: dict[Operation, int] = {}  # in that memory, of allocations and calls
         self.bases: set[str] = set()  # the names of pointers that loops advance (`carried_pointers.py`)
+        self.program_ids: dict[Operation, bool] = {}  # functions that ask which program they run (`global_access.py`)
         self.alone = FirstWarp()
         self.is_alone = False  # only the first warp runs the code being emitted
         self.specialised: Any = None  # the code of the worker warps (`warp_specialize_rules.py`)

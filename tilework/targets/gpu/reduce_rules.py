@@ -310,7 +310,7 @@ def across_warps(low: Lowering, op: Operation, ways: Ways, parts: Parts) -> Part
 def reading_lanes(
     low: Lowering, op: Operation, of_rows: Sequence[int], warps: Sequence[int], rows: int, is_far_first: bool
 ) -> dict[int, int]:
-    """Return the warp bit that each bit of lanes stands for, where lanes should read one partial result each and
+    """Return the warp bit that each lane bit selects, where lanes should read one partial result each and
     combine them; empty where every thread should read all of them. The lane bits `of_rows` distinguish rows.
 
     The registers that a lane reads are combined before the lanes, so they are the bits that are combined first.
@@ -318,9 +318,12 @@ def reading_lanes(
     region = op.regions[0]
     free = [bit for bit in range(low.lane_mask.bit_length()) if bit not in of_rows]
     steps = min(len(free), len(warps))
-    words = sum(-(-bit_width(operand.type) // 32) for operand in op.operands)
+    registers = sum(-(-bit_width(operand.type) // 32) for operand in op.operands)
     combining = rows * sum(len(block.ops) - 1 for block in region.blocks) / SCHEDULERS
-    reading, shuffles = rows * words, steps + (not lanes_agree(region))  # a wide read takes a cycle for each word
+    reading, shuffles = (
+        rows * registers,
+        steps + (not lanes_agree(region)),
+    )  # a wide read: a cycle for each register
     all_read = reading * (1 << len(warps)) + combining * ((1 << len(warps)) - 1)
     one_reads = reading * ((1 << len(warps) - steps) + shuffles) + combining * steps
     if low.warps.count * (all_read - one_reads) < steps * SHUFFLE_CYCLES:

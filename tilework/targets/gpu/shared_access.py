@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Operation
 from tilework.analysis.allocation import aligned
 from tilework.ir import ttg, ttng
 from tilework.ir.encodings import layout_of, shared_of
-from tilework.ir.ttg.shared_memory_ops import MemDescType
+from tilework.ir.ttg.memory_types import MemDescType
 from tilework.ir.types import array_values, bit_width, element_type, int_property
 from tilework.layouts.banks import offsets_of, vector_bits
 from tilework.layouts.linear import LinearLayout, log2
@@ -330,7 +330,9 @@ def lower_async_copy(low: Lowering, op: Operation) -> Registers:
     if width * move.bytes < shortest:
         loaded: list[Value] = []
         for first in range(0, len(addresses), known):
-            loaded += load(low, element, addresses[first], known, masks[first] if masks else None, hints=hints_of(op))
+            loaded += load(
+                low, element, addresses[first], known, masks[first] if masks else None, hints=hints_of(low, op)
+            )
         with low.only_if(low.is_first_copy(layout(pointers), in_block=True)):
             move.store(tuple(loaded))
         low.gpu.stored_for_matrices(low.builder, memory.type)

@@ -29,7 +29,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tilework.ir import tt, ttg, ttng
 from tilework.ir.effects import is_pure
 from tilework.ir.functions import ops_in_order
-from tilework.ir.ttg.shared_memory_ops import MemDescType
+from tilework.ir.ttg.memory_types import MemDescType
 from tilework.ir.types import array_values, is_tensor
 from tilework.targets.gpu.device import Warps
 from tilework.targets.gpu.lowering import Lowering, Shared, lowers

@@ -50,7 +50,7 @@ class Vectors:
         return made
 
     def extract(self: "Builder", a: Value, lane: Any) -> Value:
-        """One lane; its index may be a value."""
+        """Extract one lane; its index may be a value."""
         element = a.type.scalar
         if (whole := self.splats.get(a.text)) is not None:
             return whole
@@ -214,7 +214,7 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
             self.flags = before
 
     def pair(self, a: Any, b: Any) -> tuple[Value, Value]:
-        """Two operands of one type; a Python number takes the type of the other."""
+        """Return two operands of one type; a Python number takes the type of the other."""
         if a.__class__ is not Value:
             a = constant(b.type, a)
         elif b.__class__ is not Value:
@@ -226,10 +226,9 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
         """The value of an instruction without effects: built, or the one with the same text that is known here."""
         if (found := self.known.get(text)) is not None:
             return found
-        function = self.function
-        index = function.counter
-        function.counter = index + 1
-        made = new_tuple(Value, (type, f"%v{index}", None))
+        values = self.function.values
+        made = new_tuple(Value, (type, f"%v{len(values)}", None))
+        values.append(made)
         self.block.lines.append(f"  {made.text} = {text}{self.suffix}")
         self.known[text] = made
         self.log.append(text)
@@ -238,9 +237,8 @@ class Builder(Arithmetic, Casts, Vectors, Memory, Control):
     def effect(self, text: str, type: Type) -> Value:
         """The value of an instruction that reads memory or has effects: always built."""
         function = self.function
-        index = function.counter
-        function.counter = index + 1
-        made = new_tuple(Value, (type, f"%v{index}", None))
+        made = new_tuple(Value, (type, f"%v{len(function.values)}", None))
+        function.values.append(made)
         self.block.lines.append(f"  {made.text} = {text}{self.suffix}")
         function.effects.add(made.text)
         return made

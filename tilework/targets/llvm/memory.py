@@ -56,10 +56,9 @@ class Memory:
 
     def alloca(self: "Builder", type: Type, count: int = 1, align: int = 0) -> Value:
         """Stack memory, placed in the entry block so that a loop does not grow the stack."""
-        entry = self.function.entry
-        index = self.function.counter
-        self.function.counter = index + 1
-        made = Value(pointer(), f"%v{index}")
+        entry, values = self.function.entry, self.function.values
+        made = Value(pointer(), f"%v{len(values)}")
+        values.append(made)
         amount = f", i32 {count}" if count != 1 else ""
         ending = f", align {align}" if align else ""
         entry.lines.insert(0, f"  {made.text} = alloca {type.text}{amount}{ending}")

@@ -41,7 +41,7 @@ class Function:
         self.module, self.name, self.result, self.header = module, name, result, header
         self.args = tuple(Value(type, f"%{text}") for type, text in params)
         self.blocks: list[Block] = []
-        self.counter = 0
+        self.values: list[Value] = []  # in the order in which they were numbered
         self.effects = set[str]()  # values of instructions that read memory or have effects, by name
         self.taken: dict[str, int] = {text: 1 for _, text in params}
         self.subprogram: str | None = None

@@ -36,6 +36,7 @@ METADATA = re.compile(r"^[ \t]*(?://|;)[ \t]*tilework:(.*)$", re.MULTILINE)
 KEYS = (
     "shared", "global_scratch_size", "global_scratch_align", "profile_scratch_size", "profile_scratch_align",
     "tmem_size", "tensordesc_meta", "fp_contract", "sanitizer", "rectangles", "num_warps", "orders_programs",
+    "shows_locations",
 )  # fmt: skip
 WARP = 32
 

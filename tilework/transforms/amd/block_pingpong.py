@@ -15,6 +15,12 @@ time.
         local_load of slices 2, 3 | dot 2 | local_stores | dot 3 |
     amdg.cond_barrier %lower                                                                       after it
 
+With asynchronous copies in three buffers the dot is not split. The wait for the copies of the iteration before ends the
+first cluster, a barrier of waves the second; the scheduler places the first products between the barriers' scalar
+instructions.
+
+    local_loads | first copy, wait for earlier ones | second copy, dot |
+
 Fires in pipelined loops with one dot on the matrix unit of CDNA whose operands are the only loads. Changes no value.
 Stage: TTGIR to TTGIR. Cost: one walk of each body.
 """
@@ -28,9 +34,9 @@ from tilework.ir.effects import is_elementwise, is_pure, writes
 from tilework.ir.encodings import dot_operand_of, encoding_of
 from tilework.ir.enums import AddrSpace
 from tilework.ir.module_facts import find_target, num_warps, threads_per_warp
-from tilework.ir.nesting import ops_behind
+from tilework.ir.nesting import body_of, end_of, ops_behind
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, insert_before, move_before, recreate, replace_op
-from tilework.ir.types import bit_width, i32, shape_of, with_shape
+from tilework.ir.types import bit_width, i32, int_attr, int_property, shape_of, with_shape
 from tilework.layouts.amd import AmdMfma
 from tilework.light_dataclass import light_dataclass
 from tilework.target import Target
@@ -41,6 +47,9 @@ from tilework.transforms.ttg.pipeline.loops import DOTS, body_ops
 # rows * columns * depth * bits
 ONE_CLUSTER = range(1 << 18, (1 << 24) + 1)
 CUT_IN_TWO, CUT_IN_FOUR = 1 << 25, 1 << 26
+MOST_BITS = 16  # of elements that are copied
+MATRIX, SCALAR = 8, 4  # kinds of instructions
+BETWEEN_BARRIERS = ((MATRIX, 1, 0), (SCALAR, 3, 0), (MATRIX, 1, 0), (SCALAR, 3, 0), (MATRIX, 1, 0))
 PASSED = frozenset({tt.LoadOp, ttg.LocalLoadOp, ttg.LocalStoreOp})
 
 
@@ -56,6 +65,9 @@ class AmdBlockPingpongPass(Pass):
                     interleave_loads(found)
                 elif warps == 8 and self.num_stages == 2 and (parts := parts_of(found, size)):
                     stagger_by_cluster(op, found, parts)
+            elif type(op) is scf.ForOp and num_warps(op) == 8 and self.num_stages == 3:
+                if (copied := copied_matmul_of(op)) is not None:
+                    stagger_copies(op, copied)
 
 
 @light_dataclass
@@ -87,6 +99,63 @@ def matmul_of(loop: Operation) -> Matmul | None:
     if max(made, default=-1) > positions[loads[0]] or loads[1] not in above or any(map(writes, above)):
         return None
     return Matmul(dot, mma, loads, reads)
+
+
+COPIED = tuple(
+    frozenset(kinds)
+    for kinds in (
+        DOTS, {ttg.LocalLoadOp}, {ttg.AsyncCopyGlobalToLocalOp}, {ttg.AsyncCommitGroupOp}, {ttg.AsyncWaitOp}
+    )
+)  # fmt: skip
+
+
+@light_dataclass
+class CopiedMatmul:
+    """The only dot of a loop, the loads of its operands from LDS, the copies that fill LDS with their commits, and the
+    wait for earlier ones."""
+
+    dot: Operation
+    reads: list[Operation]
+    copies: list[tuple[Operation, Operation]]
+    wait: Operation
+
+
+def copied_matmul_of(loop: Operation) -> CopiedMatmul | None:
+    """Return the dot of `loop` if its operands are copied asynchronously and all else is arithmetic."""
+    ops = body_ops(loop)
+    dots, reads, copies, commits, waits = ([op for op in ops if type(op) in kinds] for kinds in COPIED)
+    if [len(found) for found in (dots, reads, copies, commits, waits)] != [1, 2, 2, 2, 1]:
+        return None
+    dot, wait, end = dots[0], waits[0], end_of(body_of(loop))
+    if type(dot) is not tt.DotOp or not isinstance(encoding_of(dot.results[0].type), AmdMfma):
+        return None
+    pairs = list(zip(copies, commits, strict=True))
+    used, known, target = [*dot.results, *wait.results], frozenset().union(*COPIED), find_target(dot)
+    fits = (
+        bit_width(dot.operands[0].type) <= MOST_BITS
+        and [read.results[0] for read in reads] == list(dot.operands[:2])
+        and all(list(commit.operands) == list(copy.results) for copy, commit in pairs)
+        and all(op.parent_op() is loop and (type(op) in known or is_alone(op, target)) for op in ops if op is not end)
+        and all(use.operation is end for value in used for use in value.uses)
+    )
+    return CopiedMatmul(dot, reads, pairs, wait) if fits else None
+
+
+def stagger_copies(loop: Operation, found: CopiedMatmul) -> None:
+    """Schedule a loop with asynchronous copies for eight warps."""
+    dot, wait, location = found.dot, found.wait, found.dot.location
+    first, second = found.copies
+    end = end_of(body_of(loop))
+    pending = int_property(wait, "num")
+    wait.properties["num"] = int_attr(max(pending - 1, 0), i32)  # the second copy starts behind it
+    for op in (*found.reads, *first, wait, *second, dot):
+        op.detach()
+    groups = [amdg.SchedGroupBarrierOp.make(*group, location) for group in BETWEEN_BARRIERS]
+    insert_before(
+        end, *found.reads, hold(0, location), *first, hold(0, location), wait, hold(0, location), *groups, *second, dot,
+        hold(0, location), amdg.WaveBarrierOp.make(location), hold(0, location),
+    )  # fmt: skip
+    stagger(loop, AddrSpace.LOCAL)
 
 
 def interleave_loads(found: Matmul) -> None:
@@ -168,13 +237,13 @@ def slice_of(read: Operation, axis: int, start: int, size: int) -> tuple[Operati
     return view, ttg.LocalLoadOp.make(view.results[0], with_shape(whole, shape), read.location, *read.operands[1:])
 
 
-def stagger(loop: Operation) -> None:
+def stagger(loop: Operation, memory: AddrSpace = AddrSpace.ALL) -> None:
     """Let the upper half of the threads wait once more before `loop`, the lower half after it."""
     code = Emitter(loop.location)
-    code.ops.append(ttg.BarrierOp.make(AddrSpace.ALL, loop.location))
+    code.ops.append(ttg.BarrierOp.make(memory, loop.location))
     thread = code.append(amdg.WorkitemIdXOp.make(loop.location))
-    half = code.constant(num_warps(loop) * threads_per_warp(loop) // 2, i32)
-    group, zero = code.binary(arith.DivSIOp, thread, half), code.constant(0, i32)
+    zero, half = code.constant(0, i32), code.constant(num_warps(loop) * threads_per_warp(loop) // 2, i32)
+    group = code.binary(arith.DivSIOp, thread, half)
     lower, upper = code.compare("eq", group, zero), code.compare("ne", group, zero)
     code.ops.append(amdg.CondBarrierOp.make(upper, loop.location))
     code.insert_before(loop)

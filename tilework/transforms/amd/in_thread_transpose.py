@@ -24,7 +24,7 @@ from tilework.ir.create import set_type
 from tilework.ir.encodings import dot_operand_of, encoding_of, with_encoding
 from tilework.ir.nesting import owner_of
 from tilework.ir.rewrite import put, recreate, replace_op
-from tilework.ir.ttg.shared_memory_ops import MemDescType, retyped
+from tilework.ir.ttg.memory_types import MemDescType, retyped
 from tilework.ir.types import bit_width, shape_of
 from tilework.layouts.amd import RotatingShared, operand_swizzle
 from tilework.layouts.encodings import Blocked, DotOperand, Linear

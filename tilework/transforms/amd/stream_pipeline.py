@@ -35,7 +35,7 @@ from tilework.ir.module_facts import target as target_of
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import defining_op, erase_op, insert_after, replace_op, replace_uses
 from tilework.ir.scf import also_carry, also_yield
-from tilework.ir.ttg.shared_memory_ops import memdesc_type
+from tilework.ir.ttg.memory_types import memdesc_type
 from tilework.ir.types import Shape, bit_width, element_type, i32, int_attr, int_property, is_tensor, shape_of
 from tilework.layouts.amd import wave_copy
 from tilework.layouts.banks import offsets_of
@@ -206,14 +206,17 @@ def is_narrow(load: Operation, facts: AxisFacts) -> str | None:
 
 
 PART = "amd.pipeliner_part"
+EARLY_STAGES = 3  # of loops in which half of the warps may be ahead
 
 
 class AmdPipelinePass(Pass):
     name = "tritonamdgpu-pipeline"
     use_async_copy: bool = False
+    use_pingpong: bool = False
 
     def run(self, module: ModuleOp) -> None:
-        lower = partial(buffer_loads, copying_for=find_target(module) if self.use_async_copy else None)
+        copying_for = find_target(module) if self.use_async_copy else None
+        lower = partial(buffer_loads, copying_for=copying_for, waits_early=self.use_pingpong)
         for loop, schedule in lower_loops(module, lower, peels=True):
             order = schedule.in_order(loop)
             if is_feasible(loop, order, peels=True):
@@ -234,9 +237,16 @@ def mark_prologue(before: Operation | None, loop: Operation) -> None:
         op = op.prev_op
 
 
-def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_for: Target | None = None) -> None:
-    """Keep loads that only dots use in LDS; `copying_for` is a target whose async copies write LDS directly."""
-    low, way_of = Lowering(loop, schedule), ways(schedule)
+def buffer_loads(
+    loop: Operation,
+    schedule: Schedule,
+    facts: AxisFacts,
+    copying_for: Target | None = None,
+    waits_early: bool = False,
+) -> None:
+    """Keep loads that only dots use in LDS; `copying_for` is a target whose async copies write LDS directly. A loop of
+    three stages that `waits_early` waits for them at the end of the iteration before (`block_pingpong.py`)."""
+    low, way_of = Lowering(loop, schedule), ways(schedule, waits_early)
     counters: dict[tuple[int, Cluster], SSAValue] = {}
     for load in body_ops(loop):
         if type(load) is not tt.LoadOp or (way := way_of(load)) is None:
@@ -275,7 +285,7 @@ def buffer_loads(loop: Operation, schedule: Schedule, facts: AxisFacts, copying_
             erase_op(load)
 
 
-def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
+def ways(schedule: Schedule, waits_early: bool) -> Callable[[Operation], Way[Cluster] | None]:
     """Return a function from a load to the slots in which it is issued, stored and read; None for a load that runs in
     the stage of its users.
     """
@@ -284,12 +294,13 @@ def ways(schedule: Schedule) -> Callable[[Operation], Way[Cluster] | None]:
         chained = {first.load: first, second.load: second}
         return lambda load: chained.get(schedule.slots[load])
     last, compute, stores = schedule.last_stage, schedule.clusters[-1], schedule.back_cluster()
-    waits = schedule.front_cluster()
+    early = waits_early and last + 1 == EARLY_STAGES
+    wait = (last - 1, schedule.back_cluster()) if early else (last, schedule.front_cluster())
 
     def single(load: Operation) -> Way[Cluster] | None:
         if (stage := schedule.slots[load][0]) >= last:
             return None
-        return Way((stage, compute), (stage, stores), (last, waits), (last, compute))
+        return Way((stage, compute), (stage, stores), wait, (last, compute))
 
     return single
 

@@ -125,11 +125,11 @@ def rewrite_if(op: Operation, driver: Driver) -> bool:
         return take_branch(op, bool(known), driver)
     return (
         drop_unused_results(op, driver)
+        or combine_nested(op, driver)
         or values_to_selects(op, driver)
         or swap_branches(op, driver)
         or drop_empty_else(op, driver)
         or combine_with_previous(op, driver)
-        or combine_nested(op, driver)
         or propagate_condition(op, driver)
     )
 
@@ -241,21 +241,45 @@ def combine_with_previous(op: Operation, driver: Driver) -> bool:
 
 
 def combine_nested(op: Operation, driver: Driver) -> bool:
-    """``if a { if b {X} }`` is ``if a & b {X}``, when neither has results or another branch."""
+    """``if a { if b {X} else {Y} } else {Y}`` is ``if a & b {X} else {Y}``, when `Y` only yields values, or is empty.
+    A result that the first branch takes from elsewhere is a select."""
     outer = op.regions[0].first_block
-    if op.results or op.regions[1].first_block is not None or outer is None:
+    if outer is None or type(inner := outer.first_op) is not scf.IfOp or inner.next_op is not end_of(outer):
         return False
-    inner = outer.first_op
-    if type(inner) is not scf.IfOp or inner.next_op is not end_of(outer):
+    without, inner_without = (only_yields(either.regions[1]) for either in (op, inner))
+    if without is None or inner_without is None:
         return False
-    if inner.results or inner.regions[1].first_block is not None or inner._operands[0].owner is outer:
-        return False
-    both = arith.AndIOp.create(operands=(op._operands[0], inner._operands[0]), result_types=(i1,), location=op.location)
+    block, end = body_of(inner), end_of(outer)
+    yielded: list[SSAValue] = []
+    selects: list[int] = []
+    for i, value in enumerate(end._operands):
+        if value.owner is not inner:
+            if is_running(value) or is_running(without[i]):
+                return False
+            selects.append(i)
+            yielded.append(value)
+        elif inner_without[value.index] is without[i]:  # pyright: ignore[reportAttributeAccessIssue]
+            yielded.append(end_of(block)._operands[value.index])  # pyright: ignore[reportAttributeAccessIssue]
+        else:
+            return False
+    condition = op._operands[0]
+    both = arith.AndIOp.create(operands=(condition, inner._operands[0]), result_types=(i1,), location=op.location)
     driver.insert(op, both)
-    block = body_of(inner)
+    for i in selects:
+        select = driver.insert(op, SelectOp.make(condition, yielded[i], without[i], op.location))
+        driver.replace_value(op.results[i], select.results[0])
     move_before(inner, *(moved for moved in block.ops if moved is not end_of(block)))
+    driver.set_operands(end, yielded)
     driver.erase(inner)
     return driver.set_operands(op, both.results)
+
+
+def only_yields(region: Region) -> Sequence[SSAValue] | None:
+    """Return what a branch yields if it does nothing else: nothing if it is empty."""
+    block = region.first_block
+    if block is None:
+        return ()
+    return end_of(block)._operands if block.first_op is end_of(block) else None
 
 
 def propagate_condition(op: Operation, driver: Driver) -> bool:

@@ -175,8 +175,13 @@ def addresses(access: BlockAccess, descriptor: Descriptor) -> tuple[SSAValue, SS
 
 
 def make_load(code: Emitter, op: Operation, access: BlockAccess, descriptor: Descriptor) -> Operation:
-    other = padding(code, descriptor, tensor_type(access.block, element_type(op.results[0].type)))
-    pointers, mask = addresses(access, descriptor)
+    type = tensor_type(access.block, element_type(op.results[0].type))
+    if isinstance(op, tt.DescriptorGatherOp):  # in the order of Triton's code
+        pointers, mask = addresses(access, descriptor)
+        other = padding(code, descriptor, type)
+    else:
+        other = padding(code, descriptor, type)
+        pointers, mask = addresses(access, descriptor)
     options = {name: int_property(op, name) for name in ("cache", "evict") if name in op.properties}
     return tt.LoadOp.make(pointers, mask, other, op.location, **options)
 

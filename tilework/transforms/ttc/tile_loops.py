@@ -43,7 +43,7 @@ from tilework.ir.types import element_type, i32_array, is_pointer, is_tensor, sh
 from tilework.transforms.building.emitter import Emitter
 from tilework.transforms.passes import Pass, op_pass
 from tilework.transforms.ttc.loops import carried
-from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of, conflict
+from tilework.transforms.ttc.loops.hazards import MEMORY, Access, access_of
 from tilework.transforms.ttc.loops.index_maps import (
     agree,
     axis_of,
@@ -179,7 +179,7 @@ class Converter:
         rule = RULES.get(type(op))
         if rule is not None:
             rule(self, op)
-        elif any(is_tensor(value.type) for value in (*op.operands, *op.results)):
+        elif any(is_tensor(value.type) for value in (*op._operands, *op.results)):
             self.convert_tile(op)
         elif op.regions or not is_pure(op):
             self.schedule.flush(op)
@@ -210,7 +210,7 @@ class Converter:
 
     def limit_depth(self, op: Operation) -> None:
         """Elements are computed by recursion, so long chains of ops are cut."""
-        depth = 1 + max((self.depth.get(operand, 0) for operand in op.operands), default=0)
+        depth = 1 + max((self.depth.get(operand, 0) for operand in op._operands), default=0)
         if depth > MAX_DEPTH and type(op) is not tt.SplitOp:
             value = op.results[0]
             self.schedule.add(Root(at_index((value,)), lambda nest, values: None, op.location), shape_of(value.type))
@@ -245,7 +245,7 @@ def convert_memory(converter: Converter, op: Operation) -> None:
         return
     schedule.force_before(access)
     waits = any(operand in schedule.pending for operand in op.operands)
-    if waits or any(conflict(other, access, schedule.bases) for item in schedule.items for other in item.accesses):
+    if waits or schedule.waiting.has_conflict(access):
         schedule.flush(op)
 
 

@@ -461,9 +461,9 @@ def transposed_copy(op: Operation, mma: NvidiaMma) -> SSAValue:
     shared = nvmma_shared((depth, columns), (0, 1), bit_width(operand.type))
     memory = ttg.memdesc_type((depth, columns), element_type(operand.type), shared)
     copy = put(op, ttg.LocalAllocOp.make(transposed, memory, op.location))
-    place = behind(first.operands[0])
-    if place.parent is not op.parent:
-        move_before(place, first, *ops_behind(first, op))
+    insertion_point = behind(first.operands[0])
+    if insertion_point.parent is not op.parent:
+        move_before(insertion_point, first, *ops_behind(first, op))
     return copy
 
 

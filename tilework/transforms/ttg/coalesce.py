@@ -266,17 +266,37 @@ def is_laid_out(type: Attribute) -> bool:
 # elements into several pieces, threads would write far apart; with fewer elements per thread, adjacent threads write
 # adjacent pieces. Only from pointers in a blocked layout to memory in a swizzled one: that of tensor cores is swizzled
 # in pieces of 16 bytes, the most that a copy moves.
+#
+# A copy of fewer elements than there are threads gets a layout of its own, one element per thread in the order of its
+# addresses: those of its users may let few threads copy, and others copy the same again. `cp.async` moves at least 32
+# bits, so smaller elements stay together.
 # Stage: TTGIR to TTGIR. Cost: one walk; AxisInfo if something changes.
+
+LEAST_COPY_BITS = 32
 
 
 @module_pass("tritongpu-coalesce-async-copy")
 def coalesce_async_copy(module: ModuleOp) -> None:
     copies = [inner for inner in ops_in_order(*module.regions) if isinstance(inner, ttg.AsyncCopyGlobalToLocalOp)]
-    wanted = [(copy, encoding) for copy in copies if (encoding := clipped(copy)) is not None]
-    if wanted:
-        facts = axis_info(module)
-        for copy, encoding in wanted:
-            convert_operands(copy, encoding, facts)
+    small = {copy: access for copy in copies if (access := small_access(copy)) is not None}
+    wanted = [(copy, encoding) for copy in copies if copy not in small and (encoding := clipped(copy)) is not None]
+    if not small and not wanted:
+        return
+    facts = axis_info(module)
+    for copy, access in small.items():
+        encoding = accessing(access, contiguity_order(facts, access), 1)
+        if encoding != encoding_of(access.type):
+            wanted.append((copy, encoding))
+    for copy, encoding in wanted:
+        convert_operands(copy, encoding, facts)
+
+
+def small_access(copy: ttg.AsyncCopyGlobalToLocalOp) -> Access | None:
+    """Return the access of a copy of fewer elements than there are threads; None for other copies."""
+    access = pointer_access(copy)
+    if access is None or access.bits < LEAST_COPY_BITS:
+        return None
+    return access if prod(shape_of(access.type)) < num_warps(copy) * threads_per_warp(copy) else None
 
 
 def clipped(copy: ttg.AsyncCopyGlobalToLocalOp) -> Blocked | None:

@@ -9,7 +9,7 @@ clones the ops of a slice (`backward_slice`), each before its original; carried 
 branches are appended, and the old ones become dead without uses. A cost model decides if it pays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import field
 from math import prod
 
@@ -20,7 +20,7 @@ from tilework.ir import arith, scf, tt, ttg
 from tilework.ir.create import add_result
 from tilework.ir.encodings import layout_of, with_encoding
 from tilework.ir.functions import ops_in_order
-from tilework.ir.nesting import end_of
+from tilework.ir.nesting import OpOrder, end_of
 from tilework.ir.rewrite import erase_op, insert_before, recreate, replace_all_uses
 from tilework.ir.scf import also_yield
 from tilework.ir.types import PointerType, axis_of, bit_width, element_type, is_tensor, shape_of
@@ -41,8 +41,21 @@ from tilework.transforms.ttg.layout_rules import absorbs, backward, can_clone, e
 # a slice changes nothing; `Rebuild` recomputes it.
 
 Stop = Callable[[Operation], bool]
-Known = dict[tuple[SSAValue, Distributed], SSAValue]
+InLayouts = dict[tuple[SSAValue, Distributed], SSAValue]
 """Values that exist in another layout already: the clone or the converted value."""
+
+
+class Known:
+    """Values that exist in another layout, while their ops stay where they are."""
+
+    def __init__(self) -> None:
+        self.values: InLayouts = {}
+        self.order = OpOrder()
+
+    def find(self, value: SSAValue, layout: Distributed, user: Operation) -> SSAValue | None:
+        """Return `value` in `layout`, if that is defined on every path to `user`."""
+        existing = self.values.get((value, layout))
+        return existing if existing is not None and properly_dominates(existing, user, self.order) else None
 
 
 @light_dataclass(frozen=False)
@@ -98,8 +111,7 @@ def backward_slice(
             return None
         if must_clone and isinstance(value, OpResult) and not can_clone(value.op):
             return None
-        existing = known.get((value, layout))
-        if existing is not None and properly_dominates(existing, user):
+        if (existing := known.find(value, layout, user)) is not None:
             found.reused[value] = existing
             continue
         if value in found.cloned:
@@ -168,7 +180,7 @@ def expand_argument(
 # Dominance
 
 
-def properly_dominates(value: SSAValue, user: Operation) -> bool:
+def properly_dominates(value: SSAValue, user: Operation, order: OpOrder) -> bool:
     """Return True if the definition of `value` properly dominates `user`."""
     owner = value.owner
     block = owner.parent if isinstance(owner, Operation) else owner
@@ -176,7 +188,7 @@ def properly_dominates(value: SSAValue, user: Operation) -> bool:
         return False
     if around.parent is not block:
         return around.parent is not None and block_dominates(block, around.parent)
-    return not isinstance(owner, Operation) or is_before(owner, around)
+    return not isinstance(owner, Operation) or order.is_before(owner, around)
 
 
 def ancestor_in(op: Operation, block: Block) -> Operation | None:
@@ -186,16 +198,6 @@ def ancestor_in(op: Operation, block: Block) -> Operation | None:
     while current is not None and current.parent_region() is not region:
         current = current.parent_op()
     return current
-
-
-def is_before(first: Operation, second: Operation) -> bool:
-    """Return True if `first` precedes `second` in their block; searches from both ends, since most are close."""
-    forward, back = first.next_op, second.prev_op
-    while forward is not None and back is not None:
-        if forward is second or back is first:
-            return True
-        forward, back = forward.next_op, back.prev_op
-    return False
 
 
 def block_dominates(first: Block, second: Block) -> bool:
@@ -240,16 +242,21 @@ LOADS = frozenset({tt.LoadOp.name, ttg.LocalLoadOp.name})
 SUMS = frozenset({arith.AddfOp.name, arith.MulfOp.name})
 
 
-def pays(convert: Operation, found: Slice) -> bool:
-    """Return True if recomputing the slice costs no more than `convert`."""
-    limit = CONVERT_BYTE * num_bytes(convert._operands[0].type, LEAST_ELEMENTS, LEAST_BITS)
-    total = 0
+def pays(convert: Operation, found: Slice, converted: Attribute | None = None) -> bool:
+    """Return True if recomputing the slice, and converting a value of the type `converted` for it, costs no more than
+    `convert`."""
+    limit = conversion_cost(convert._operands[0].type)
+    total = 0 if converted is None else conversion_cost(converted)
     for op in staying(convert, found):
         cost = cost_of(op)
         if cost is None:
             return False
         total += cost
     return total <= limit
+
+
+def conversion_cost(type: Attribute) -> int:
+    return CONVERT_BYTE * num_bytes(type, LEAST_ELEMENTS, LEAST_BITS)
 
 
 def staying(convert: Operation, found: Slice) -> list[Operation]:
@@ -260,14 +267,28 @@ def staying(convert: Operation, found: Slice) -> list[Operation]:
         pending = [start]
         while pending:
             op = pending[-1]
-            users = [use.operation for result in op.results for use in result.uses if use.operation is not convert]
-            unknown = [user for user in users if user in ops and user not in free]
-            if unknown and all(user in ops for user in users):
+            users = users_within(op, ops, convert)
+            unknown = [user for user in users or () if user not in free]
+            if unknown:
                 pending += unknown
                 continue
-            free[op] = all(free.get(user, False) for user in users)
+            free[op] = users is not None and all(free[user] for user in users)
             pending.pop()
     return [op for op in ops if not free[op]]
+
+
+def users_within(op: Operation, ops: Container[Operation], convert: Operation) -> list[Operation] | None:
+    """Return the users of `op` without `convert`, or None as soon as one is not among `ops`: there may be many."""
+    users: list[Operation] = []
+    for result in op.results:
+        for use in result.uses:
+            user = use.operation
+            if user is convert:
+                continue
+            if user not in ops:
+                return None
+            users.append(user)
+    return users
 
 
 def cost_of(op: Operation) -> int | None:
@@ -332,15 +353,14 @@ class Rematerializer:
     """
 
     def __init__(self) -> None:
-        self.known: Known = {}
+        self.known = Known()
         self.replaced: list[Operation] = []
 
     def remove(self, convert: Operation) -> None:
         """Recompute the source of `convert`, if that is possible and cheaper."""
         (source,) = convert._operands
         layout = target_layout(convert)
-        existing = self.known.get((source, layout))
-        if existing is not None and properly_dominates(existing, convert):
+        if (existing := self.known.find(source, layout, convert)) is not None:
             self.replace(convert, existing)
             return
         found = self.slice_of(source, convert, layout)
@@ -363,7 +383,7 @@ class Rematerializer:
         """Recompute `found` and use it instead of `convert`; `seeds` are values of it that exist already."""
         build = Rebuild(found, seeds or {}, yields or {})
         build.run()
-        self.known.update(build.made)
+        self.known.values.update(build.made)
         (source,) = convert._operands
         self.replace(convert, build.value(source, target_layout(convert)))
 
@@ -373,7 +393,7 @@ class Rematerializer:
 
     def keep(self, convert: Operation) -> None:
         """Reuse conversions that are kept for other uses."""
-        self.known[convert._operands[0], target_layout(convert)] = convert.results[0]
+        self.known.values[convert._operands[0], target_layout(convert)] = convert.results[0]
 
     def finish(self) -> bool:
         """Erase the conversions that were replaced; return True if there were any."""
@@ -389,7 +409,7 @@ class Rebuild:
     def __init__(self, found: Slice, seeds: dict[SSAValue, SSAValue], yields: Yields) -> None:
         self.layouts = found.layouts
         self.yields = yields
-        self.made: Known = {}
+        self.made: InLayouts = {}
         self.followers: dict[Operation, list[tuple[int, Distributed]]] = {}
         self.carried: dict[Block, list[BlockArgument]] = {}
         reused = {value: known for value, known in found.reused.items() if value not in found.cloned}

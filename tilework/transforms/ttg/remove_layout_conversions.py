@@ -57,6 +57,7 @@ from tilework.transforms.ttg.rematerialize import (
     Yields,
     backward_slice,
     conversions,
+    pays,
     rematerialize,
     target_layout,
 )
@@ -367,6 +368,8 @@ def hoist_over_extension(convert: Operation, remat: Rematerializer) -> bool:
         return False
     op = blocker.op
     source = op._operands[0]
+    if not pays(convert, found, source.type):
+        return False
     smaller = ttg.ConvertLayoutOp.make(source, with_encoding(source.type, narrow), convert.location)
     types = (with_encoding(blocker.type, found.layouts[blocker]),)
     wider = recreate(op, operands=smaller.results, result_types=types)
@@ -454,7 +457,7 @@ def hoist_to_loads(convert: Operation, remat: Rematerializer) -> bool:
     if found is None or not starts_from_loads(found, is_spread(convert)):
         return False
     loads = [value for value in found.layouts if is_load(value)]
-    if len(loads) == len(found.layouts) and not found.reused:
+    if len(loads) == len(found.layouts):
         return False
     remat.rebuild_for(convert, found, {value: converted_behind(value, found, convert) for value in loads})
     return True

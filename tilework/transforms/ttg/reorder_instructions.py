@@ -27,7 +27,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import enclosing_op, ops_behind
 from tilework.ir.rewrite import defining_op, move_before, move_behind
 from tilework.ir.scf import loop_around
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.transforms.passes import module_pass
 
 TRANSPOSITIONS = frozenset({tt.TransOp, ttg.MemDescTransOp})

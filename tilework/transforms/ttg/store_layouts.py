@@ -38,7 +38,7 @@ from tilework.transforms.passes import function_pass
 from tilework.transforms.remarks import is_heard, remark
 from tilework.transforms.ttg.coalesce import ACCESSES, access_in
 from tilework.transforms.ttg.pipeline.loops import group_dots
-from tilework.transforms.ttg.rematerialize import backward_slice
+from tilework.transforms.ttg.rematerialize import Known, backward_slice
 
 GROUP = 4  # warps of a warp group
 GAIN = 0.9  # of the cost: smaller gains are lost to register pressure
@@ -154,7 +154,7 @@ def is_free(store: Operation, encoding: Distributed) -> bool:
     """Return True if pointers and mask can be recomputed in a layout without loads."""
     for index, value in enumerate(store.operands):
         if index != 1 and is_tensor(value.type):
-            found = backward_slice(value, store, encoding, {}, must_clone=True)
+            found = backward_slice(value, store, encoding, Known(), must_clone=True)
             if found is None or any(type(op) in LOADS for op in found.ops):
                 return False
     return True

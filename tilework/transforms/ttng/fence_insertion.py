@@ -24,7 +24,7 @@ from tilework.ir.module_facts import find_target
 from tilework.ir.nesting import is_inside
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.ir.scf import loop_around
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.target import Feature, Target
 from tilework.transforms.passes import Pass
 from tilework.transforms.ttg.pipeline.loops import group_dots

@@ -33,7 +33,7 @@ from tilework.ir.functions import entry_around, ops_in_order
 from tilework.ir.module_facts import num_ctas
 from tilework.ir.nesting import start_of
 from tilework.ir.rewrite import constant, constant_value, defining_op, erase_op, put, replace_all_uses
-from tilework.ir.ttg.shared_memory_ops import MemDescType, barrier_type, memdesc_type
+from tilework.ir.ttg.memory_types import MemDescType, barrier_type, memdesc_type
 from tilework.ir.types import bit_width, element_type, i1, i32, shape_of
 from tilework.layouts.encodings import (
     Shared,

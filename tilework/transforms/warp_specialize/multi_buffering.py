@@ -6,9 +6,9 @@
     producer    wait_barrier %empty[i], phase ^ 1;  barrier_expect %full[i], bytes;  copies to %buffers[i]
     consumer    wait_barrier %full[i], phase;  reads %buffers[i] ...     arrive_barrier %empty[i] (`release`)
 
-All loops around a ring carry the index and the phase, separately in producer and consumers, so that they continue from
-tile to tile. A wait on a fresh barrier for the phase before the first one returns at once, so the producer starts
-immediately.
+All loops around a ring buffer carry the index and the phase, separately in producer and consumers, so that they
+continue from tile to tile. A wait on a fresh barrier for the phase before the first one returns at once, so the
+producer starts immediately.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import body_of, enclosing_op, end_of, ops_around, ops_behind, start_of
 from tilework.ir.rewrite import erase_op, insert_after, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
-from tilework.ir.ttg.shared_memory_ops import barrier_type, memdesc_type
+from tilework.ir.ttg.memory_types import barrier_type, memdesc_type
 from tilework.ir.types import element_type, i1, i32, int_property, shape_of
 from tilework.light_dataclass import light_dataclass
 from tilework.transforms.building.emitter import Emitter

@@ -23,7 +23,8 @@ from tilework.ir.encodings import distributed_of, encoding_of, layout_of, with_e
 from tilework.ir.functions import ops_in_order
 from tilework.ir.nesting import end_of, owner_of, values_of
 from tilework.ir.rewrite import attr_value, insert_after, put, recreate, splat_attr
-from tilework.ir.ttg.shared_memory_ops import MemDescType, is_memdesc, retyped, transposed_memdesc, verify_offsets
+from tilework.ir.ttg.memory_types import MemDescType, is_memdesc, retyped
+from tilework.ir.ttg.shared_memory_ops import transposed_memdesc, verify_offsets
 from tilework.ir.types import (
     array_values,
     axis_of,

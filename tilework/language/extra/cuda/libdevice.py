@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from tilework import knobs
 from tilework.language.compile_time import SUPPLIED
-from tilework.language.constant_text import set_shown_module
 from tilework.language.core import (
     dtype,
     extern,
@@ -26,6 +25,7 @@ from tilework.language.core import (
     uint32,
     uint64,
 )
+from tilework.language.origins import set_shown_module
 from tilework.language.values import Value
 from tilework.numerics.libdevice_table import NAMES, SYMBOLS, Symbol
 

@@ -59,7 +59,7 @@ RELEASES = {"release", "acq_rel", "seq_cst"}
 
 def fetch(
     group: "Workgroup", space: int, addresses: Array, size: int, align: int, threads: Array, ins: Instruction,
-    atomic: bool = False
+    atomic: bool = False, counts: bool = True,
 ) -> tuple[Array, Array | None]:  # fmt: skip
     """Return rows of bytes, and the reasons why they are undefined (None: defined)."""
     if space == 0:
@@ -71,13 +71,14 @@ def fetch(
     if space == PRIVATE:
         return group.private.read_bytes(addresses, size, align, threads), None
     rows = group.arena.read_bytes(addresses, size, align, threads)
-    group.count_access(threads)
+    if counts:
+        group.count_access(threads)
     return rows, None
 
 
 def send(
     group: "Workgroup", space: int, addresses: Array, rows: Array, align: int, threads: Array, ins: Instruction,
-    undefined: Array | None = None, atomic: bool = False,
+    undefined: Array | None = None, atomic: bool = False, counts: bool = True,
 ) -> None:  # fmt: skip
     if space == 0:
         for name, base, which in by_window(addresses):
@@ -94,7 +95,8 @@ def send(
         group.private.write_bytes(addresses, rows, align, threads)
     else:
         group.arena.write_bytes(addresses, rows, align, threads)
-        group.count_access(threads)
+        if counts:
+            group.count_access(threads)
 
 
 def fetch_flat(
@@ -248,17 +250,18 @@ def fetch_buffer(
 ) -> tuple[Array, Array]:
     """Return (threads, rows of bytes); words beyond the end are 0."""
     threads, addresses, offsets, limit = buffer_addresses(t, resource, steps, mask, ins)
+    t.group.count_access(threads)  # one instruction, wherever its addresses are
     inside = offsets + np.uint64(size) <= limit
     if inside.all():
-        return threads, fetch(t.group, 1, addresses, size, width, threads, ins)[0]
+        return threads, fetch(t.group, 1, addresses, size, width, threads, ins, counts=False)[0]
     rows = np.zeros((len(threads), size), np.uint8)
     if inside.any():
-        rows[inside] = fetch(t.group, 1, addresses[inside], size, width, threads[inside], ins)[0]
+        rows[inside] = fetch(t.group, 1, addresses[inside], size, width, threads[inside], ins, counts=False)[0]
     for at in range(0, size, width):
         some = ~inside & (offsets + np.uint64(at + width) <= limit)
         if some.any():
             rows[some, at : at + width] = fetch(
-                t.group, 1, addresses[some] + np.uint64(at), width, width, threads[some], ins
+                t.group, 1, addresses[some] + np.uint64(at), width, width, threads[some], ins, counts=False
             )[0]
     return threads, rows
 
@@ -284,6 +287,7 @@ def buffer_store(ins: Instruction, t: Translator) -> Compute:
 
     def done(mask: Mask, value: Value, resource: Value, *steps: Scalar) -> None:
         threads, addresses, offsets, limit = buffer_addresses(t, resource, steps[:2], mask, ins)
+        t.group.count_access(threads)
         inside = offsets + np.uint64(width) <= limit
         if not inside.any():
             return
@@ -291,12 +295,13 @@ def buffer_store(ins: Instruction, t: Translator) -> Compute:
         if missing is not None:
             t.require(value, t.group.mask_of(threads[inside]), ins, "what is stored")
         whole = offsets + np.uint64(rows.shape[1]) <= limit
-        send(t.group, 1, addresses[whole], rows[whole], width, threads[whole], ins) if whole.any() else None
+        if whole.any():
+            send(t.group, 1, addresses[whole], rows[whole], width, threads[whole], ins, counts=False)
         for at in range(0, rows.shape[1], width):
             some = ~whole & (offsets + np.uint64(at + width) <= limit)
             if some.any():
                 part = rows[some, at : at + width]
-                send(t.group, 1, addresses[some] + np.uint64(at), part, width, threads[some], ins)
+                send(t.group, 1, addresses[some] + np.uint64(at), part, width, threads[some], ins, counts=False)
 
     return done
 

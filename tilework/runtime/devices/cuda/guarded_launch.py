@@ -130,7 +130,7 @@ TEXTS: Mapping[str, Callable[..., str]] = {
     "arg": "(args[{0}], args[{0}])".format,
     "pid": "(0, grid[{}] - 1)".format,
     "programs": "(grid[{0}], grid[{0}])".format,
-    "place": lambda size: f"(0, {size - 1})",
+    "tile_index": lambda size: f"(0, {size - 1})",
     "loop": "counter(n{}, n{}, n{})".format,
     **{kind: f"{kind}(n{{}}, n{{}})".format for kind in OPERATIONS},
     **{kind: f"{kind}(n{{}}, n{{}}, {{}})".format for kind in KEPT},

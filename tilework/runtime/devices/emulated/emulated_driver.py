@@ -180,6 +180,7 @@ class EmulatedDriver(GpuDriver):
     """Runs kernels in the emulator."""
 
     selected_by = ("emulator",)
+    reads_line_tables = True
     torch_build = None  # torch does not know this device
 
     def __init__(self, library: object) -> None:

@@ -66,7 +66,7 @@ class OwnObject:
         return hashlib.sha256(f"{self.name}-{triton_key()}-{native_identity()}{self.variant}".encode()).hexdigest()
 
     def is_possible(self) -> bool:
-        """Return True if it is there, or can be made."""
+        """Return True if the object file exists or can be compiled."""
         if self.given():
             return True
         # lazily: one from a bundle does not need it
@@ -75,33 +75,35 @@ class OwnObject:
         return has_compiler()
 
     def given(self) -> bool:
-        """Return True if it is there already, or in a bundle."""
+        """Return True if the object file is loaded already, or is in a bundle."""
         if self.data is None:
             found = (provide(own_name(f"{self.name}{self.variant}")) for provide in PROVIDERS)
             self.data = next((data for data in found if data is not None), None)
         return self.data is not None
 
     def begin(self) -> bool:
-        """Start making it; return False if it is not ready, so that a caller with another way should take that."""
+        """Start the compilation if it is needed; return False if this call started it: a caller with another way should
+        take that."""
         if self.given() or (self.work is not None and self.work[0] == os.getpid()):
             return True
         # lazily: one from a bundle needs neither a compiler nor a cache
         from tilework.runtime.compile.compiler_presence import require_compiler
-        from tilework.runtime.kernel_cache.managers import load_entry
+        from tilework.runtime.kernel_cache.managers import load_entry, takes_own_code
 
         require_compiler()
-        if knobs.cache.manager_class is None and (files := load_entry(self.key(), self.name)) is not None:
+        if takes_own_code() and (files := load_entry(self.key(), self.name)) is not None:
             self.data = files.get(f"{self.name}.obj")
         if self.data is None:
             self.work = os.getpid(), self.begun()
         return self.data is not None
 
     def begun(self) -> "Work":
-        """The thread that makes it."""
+        """Start the thread that compiles the object file, and return it."""
         # to store it may need `shutil`, in a thread that must not import
         import shutil  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
         # lazily: loads LLVM, which a kernel from the cache does not need
+        import tilework.runtime.kernel_cache.compile_once  # noqa: F401  # pyright: ignore[reportUnusedImport]
         from tilework.targets.llvm.apart import begin
         from tilework.targets.llvm.compile import host_target_machine
 
@@ -109,16 +111,22 @@ class OwnObject:
 
     def make(self, text: str, machine: object, key: str) -> bytes:
         """Compile and keep it: in a thread of its own, which imports nothing, or a fork would leave a lock behind."""
-        from tilework.runtime.kernel_cache.managers import store_entry  # lazily, and imported by now
+        from tilework.runtime.kernel_cache.compile_once import making  # lazily, and imported by now
+        from tilework.runtime.kernel_cache.managers import store_entry, takes_own_code
         from tilework.targets.llvm.compile import to_object
 
-        data = to_object(text, self.level, machine)
-        if knobs.cache.manager_class is None:
-            store_entry(key, self.name, {f"{self.name}.obj": data, f"{self.name}.json": b"{}"})
+        object_file = f"{self.name}.obj"
+        with making(key, self.name, "", is_shared=takes_own_code()) as claim:
+            if claim.found is not None and object_file in claim.found:
+                return claim.found[object_file]
+            data = to_object(text, self.level, machine)
+            if takes_own_code():
+                paths = store_entry(key, self.name, {object_file: data, f"{self.name}.json": b"{}"})
+                claim.is_done = bool(paths)
         return data
 
     def take(self) -> bytes:
-        """The object file, as soon as it is there."""
+        """Wait for the object file, and return it."""
         self.begin()
         if self.data is None and self.work is not None:
             self.data = self.work[1].result()
@@ -128,7 +136,7 @@ class OwnObject:
 
 @cache
 def pool_object() -> OwnObject:
-    """That of the thread pool, which takes it from here."""
+    """Return the object of the thread pool."""
     # lazily: only launches on the host need it
     from tilework.targets.cpu.run.pool import POOL, POOL_LEVEL, host_pool_text
 

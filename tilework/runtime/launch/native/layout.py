@@ -44,6 +44,7 @@ CONTEXT = (
     "float",
     "none",
     "missing",
+    "key_error",
     "definition",
     "versions",
     "digits",

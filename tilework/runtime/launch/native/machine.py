@@ -87,7 +87,7 @@ def load_machine() -> Machine:
     bound = MethodDefinition(b"launch", library["launch_bound"], FASTCALL_KEYWORDS, None)
     key = MethodDefinition(b"launch_key", library["launch_key"], FASTCALL_KEYWORDS, None)
     bind = MethodDefinition(b"bind", library["bind"], ONE_ARGUMENT, None)
-    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, float, None, native.MISSING)
+    constants = (*map(sys.intern, native.NAMES_READ), int, str, tuple, float, None, native.MISSING, KeyError)
     context = (ctypes.c_int64 * len(native.CONTEXT)).from_address(library["launch.context"])
     # up to Python 3.13 dictionaries have a version, which every change changes
     has_versions = dict.__basicsize__ >= native.DICT_VERSION + 8 and counts_changes(version_of)

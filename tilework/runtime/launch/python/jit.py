@@ -18,12 +18,13 @@ from tilework.errors import OptionError
 from tilework.language.function import SOURCES
 from tilework.language.function import JITFunction as LanguageFunction
 from tilework.language.grid import BoundLaunch, GridArguments, grid_extent
-from tilework.process.events import BUNDLES, above, notify
+from tilework.process.events import BUNDLES, notify
 from tilework.process.forks import KeyLocks
 from tilework.runtime.compile.compiled import CompiledKernel, launch_kernel
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import cache_invalidating_env_vars, changes_stages, get_cache_key, stages_key
 from tilework.runtime.launch.python.dynamo_rules import UNTRACED, add_rules, untraced
+from tilework.runtime.launch.python.kernel_interface import KernelInterface
 from tilework.runtime.launch.python.specialization import (
     FUNCTIONS,
     JitFunctionInfo,
@@ -38,7 +39,6 @@ from tilework.runtime.launch.python.specialization import (
     unwrapped,
 )
 from tilework.runtime.launch.python.specialize import make_binder, specialize, specialize_small
-from tilework.runtime.launch.python.wrappers import MockTensor
 from tilework.runtime.workers import async_compile
 
 if TYPE_CHECKING:
@@ -54,126 +54,6 @@ DeviceCache = tuple[Kernels, dict[object, str], "GPUTarget", "Backend", "Binder"
 RESERVED = ("device", "device_type", "stream")
 COMPILING = KeyLocks()
 CREATING = KeyLocks()
-
-
-class KernelInterface:
-    """Anything that is launched over a grid: kernels, and autotuners and heuristics around them.
-
-    Example:
-        @tilework.jit
-        def kernel(out):
-            tl.store(out + tl.program_id(0), 1)
-
-        assert isinstance(kernel, tilework.KernelInterface)
-    """
-
-    run: Callable[..., Any]
-
-    def __getitem__(self, grid: object) -> Callable[..., Any]:
-        """`kernel[grid]` is a function of the kernel's arguments."""
-        return self.in_python(grid)
-
-    def in_python(self, grid: object) -> Callable[..., Any]:
-        """`kernel[grid]` without the native launcher."""
-        run = self.run
-
-        def launch(*args: object, **kwargs: object) -> Any:
-            return run(*args, grid=grid, warmup=False, **kwargs)
-
-        return launch
-
-    def bind(self, *args: object, grid: object, **kwargs: object) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
-        `language/grid.py`.
-        """
-        return BoundLaunch(self, getattr(self, "arg_names", ()), args, grid, kwargs)
-
-    def warmup(self, *args: object, grid: object, **kwargs: object) -> Any:
-        """Compile for these arguments without launching; returns the compiled kernel.
-
-        A dtype of torch means a tensor of it: ``kernel.warmup(torch.float32, 64, grid=(1,))``.
-
-        Example:
-            @tilework.jit
-            def kernel(out):
-                tl.store(out, 7)
-
-            out = np.zeros(1, np.int32)
-            compiled = kernel.warmup(out, grid=(1,))
-            assert out[0] == 0 and "tt.store" in compiled.asm["ttir"]
-        """
-        return self.run(*(MockTensor.wrap_dtype(arg) for arg in args), grid=grid, warmup=True, **kwargs)
-
-    def explain(
-        self,
-        *args: object,
-        grid: object = None,
-        target: object = None,
-        why: object = None,
-        device: object = None,
-        **kwargs: object,
-    ) -> Any:
-        """Explain why it is compiled again, slow, tuned as it is, or different on other devices: print the result.
-
-            print(add.explain())                                  everything that this process has compiled of it
-            print(add.explain(x, y, out, n, BLOCK=256))           what a launch like this needs
-            print(add.explain(x, y, out, n, BLOCK=256, grid=(4,), why="different"))
-
-        See docs/explain.md.
-
-        Example:
-            @tilework.jit
-            def kernel(out, n):
-                tl.store(out, n)
-
-            kernel[(1,)](np.zeros(1), 3)
-            assert "kernel" in str(kernel.explain())
-        """
-        requested = {"grid": grid, "target": target, "why": why, "device": device}
-        return above("explain").explain_kernel(self, args, kwargs, **requested)
-
-    def explore(
-        self,
-        *args: object,
-        grid: object = None,
-        target: str | None = None,
-        output: object = None,
-        open: bool = True,
-        **kwargs: object,
-    ) -> Any:
-        """Open a page about what was compiled of this kernel, or about a launch with these arguments; the path of the
-        page.
-
-            kernel.explore()                                   every version that has been compiled
-            kernel.explore(x, y, n, BLOCK=1024, grid=(4,))     launched with these, with the emulator's counters by line
-            kernel.explore(target="cuda:90")                   what it would be on that GPU
-
-        See docs/explorer.md; `output` is where the page goes, `open=False` opens no browser.
-
-        Example:
-            import pathlib, tempfile
-
-            @tilework.jit
-            def kernel(out, n):
-                tl.store(out, n)
-
-            kernel[(1,)](np.zeros(1), 3)
-            with tempfile.TemporaryDirectory() as folder:
-                page = kernel.explore(output=pathlib.Path(folder, "kernel.html"), open=False)
-                assert "tl.store" in pathlib.Path(page).read_text()
-        """
-        return above("explore").explore_kernel(self, args, kwargs, grid, target, output, open)
-
-    def by_python(self, grid: object) -> Callable[..., Any]:
-        """`kernel[grid]` while there is no native launcher yet: launch in Python once, then use the current
-        `kernel[grid]`.
-        """
-        launches = [partial(self.run, grid=grid, warmup=False)]
-
-        def launch(*args: object, **kwargs: object) -> Any:
-            return (launches.pop() if launches else self[grid])(*args, **kwargs)
-
-        return launch
 
 
 class DeviceCaches(defaultdict[object, DeviceCache]):
@@ -193,9 +73,9 @@ class DeviceCaches(defaultdict[object, DeviceCache]):
 class JITFunction(KernelInterface, LanguageFunction):
     """A kernel that can be launched: what `jit` makes of a function.
 
-    `fn` is the Python function, `src` its text, `arg_names` its parameters; `cache_key` changes when anything changes
-    that the compiled code depends on. A kernel is launched by ``kernel[grid](...)``, and called by other jit functions
-    like any function.
+    `fn` is the Python function, `src` its source text, and `arg_names` its parameters. `cache_key` changes whenever
+    something changes that the compiled code depends on. ``kernel[grid](...)`` launches a kernel; other jit functions
+    call it like any function.
 
     Example:
         @tilework.jit
@@ -227,7 +107,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         self._argument_globals: dict[str, Any] = {}
         self._compiled_as: dict[
             int, tuple[int, str | None]
-        ] = {}  # revision of sources, and `cache_key` if it was known
+        ] = {}  # revision of sources, and `portable_key` if it was known
         self.sanitize: bool | str | None = None
         self.reproducible: bool | None = None
         FUNCTIONS[named(self)].add(self)
@@ -235,12 +115,13 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     @untraced
     def __getitem__(self, grid: object) -> Callable[..., Any]:
-        """`kernel[grid]` is a function of the kernel's arguments; calling it launches one program for each point of the
+        """Return a function of the kernel's arguments, `kernel[grid]`, that launches one program for each point of the
         grid.
 
-        `grid` is a tuple of one to three sizes, or a function of the arguments (by name, constants included) that gives
-        one. Keywords that are not parameters of the kernel are options: `num_warps`, `num_stages`, `debug`, `sanitize`
-        ... A keyword that names an option and a parameter is both. What is returned is the compiled kernel.
+        `grid` is a tuple of one to three sizes, or a function that computes one from the arguments (by name, constants
+        included). Keywords that are not parameters of the kernel are options, such as `num_warps`, `num_stages`,
+        `debug` and `sanitize`. A keyword that names both an option and a parameter sets both. The launch returns the
+        compiled kernel.
 
         Example:
             @tilework.jit
@@ -258,11 +139,11 @@ class JITFunction(KernelInterface, LanguageFunction):
         return bind(grid) if bind is not None else self.in_python(grid)
 
     def bind(self, *args: object, grid: object, **kwargs: object) -> Callable[..., Any]:
-        """A launch with these arguments, which is called with only what changes: `launch(x=x2)`; see
+        """Prepare a launch with these arguments, which is then called with only those that change: `launch(x=x2)`; see
         `language/grid.py`.
 
-        Mistakes in the call are raised at once, and the kernel is compiled. Calling it costs less than `kernel[grid]`,
-        and does the same.
+        The kernel is compiled immediately, and mistakes in the arguments are reported immediately. Calling the prepared
+        launch does the same as `kernel[grid]` and costs less.
 
         Example:
             @tilework.jit
@@ -317,8 +198,8 @@ class JITFunction(KernelInterface, LanguageFunction):
 
     @untraced
     def run(self, *args: object, grid: object, warmup: bool = False, **kwargs: object) -> Any:
-        """Launch over `grid`, or only compile; returns the compiled kernel. ``kernel[grid](...)`` and `warmup` are made
-        of it.
+        """Launch over `grid`, or only compile, and return the compiled kernel. ``kernel[grid](...)`` and `warmup` call
+        it.
 
         Example:
             @tilework.jit
@@ -392,11 +273,11 @@ class JITFunction(KernelInterface, LanguageFunction):
         return kernel
 
     def forget_old_source(self, kernels: Kernels, keys: dict[object, str]) -> None:
-        """Kernels are for the function as it was; a function that it calls may have been replaced."""
-        now = SOURCES["revision"], self.hash
+        """Drop all kernels if they were compiled from an earlier source of the function, or of one that it calls."""
+        now = SOURCES["revision"], self._portable or None
         known = self._compiled_as.get(id(kernels), now)
         if now[0] != known[0] or (now != known and known[1] is not None):
-            now = now[0], self.cache_key  # which takes long: what a bundle has never needs it
+            now = now[0], self.portable_key  # which takes long: what a bundle has never needs it
             if now[1] != known[1]:
                 kernels.clear()
                 keys.clear()
@@ -456,9 +337,9 @@ class JITFunction(KernelInterface, LanguageFunction):
     def compile_for(
         self, specialization: Specialization, target: "GPUTarget", backend: "Backend", kernels: Kernels, warmup: bool
     ) -> CompiledKernel | async_compile.FutureKernel | None:
-        """Compile one specialisation, now or on the async executor; None if a hook says not to.
+        """Compile one specialisation, now or on the async executor; return None if a hook forbids it.
 
-        Of several threads that launch a new kernel one compiles it, and the others wait for it.
+        If several threads launch a new kernel, one compiles it and the others wait for the result.
         """
         with COMPILING.held((id(kernels), specialization.key)):
             found = kernels.get(specialization.key)
@@ -499,7 +380,13 @@ class JITFunction(KernelInterface, LanguageFunction):
             keyed = {**environment, "stages": specialization.key} if changes_stages() else environment
             key = get_cache_key(source, backend, options, keyed)
             known = mode.future_kernels.get(key)
+            if known is not None and known.locations not in (None, source.locations()):
+                from tilework.runtime.compile.locations import own_key  # lazily: few kernels have equal texts
+
+                key = own_key(key, source)
+                known = mode.future_kernels.get(key)
             kernels[specialization.key] = future = mode.submit(key, finish, finalize)
+            future.locations = source.locations()
             if future is known:  # another function object of the same source has submitted it
                 future.then(finalize)
             future.if_failed(partial(remove, kernels, specialization.key, future))
@@ -509,12 +396,12 @@ class JITFunction(KernelInterface, LanguageFunction):
         return kernel
 
     def compile_hooks(self) -> tuple[Callable[..., object] | None, Callable[..., object] | None]:
-        """The hooks before and after a compilation."""
+        """Return the hooks before and after a compilation."""
         runtime = knobs.runtime
         return runtime.jit_cache_hook or self.cache_hook, runtime.jit_post_compile_hook or self.compiled_hook
 
     def parsed_options(self, specialization: Specialization, backend: "Backend") -> "CompileOptions":
-        """The options as the backend understands them; a mistake is an error about the call."""
+        """Return the options in the form of the backend; a wrong option is an error about the call."""
         try:
             return backend.launch_options(specialization.options)
         except OptionError as error:
@@ -533,7 +420,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         """Call a compile hook for a specialisation; True if the hook skips the compilation."""
         if hook is None:
             return False
-        info = JitFunctionInfo(self.fn.__module__, self.fn.__qualname__, self)
+        info = JitFunctionInfo(self.__module__, self.__qualname__, self)
         details = specialization.describe(options, target, driver.active.get_current_device(), warmup)
         return bool(
             hook(
@@ -564,7 +451,8 @@ class JITFunction(KernelInterface, LanguageFunction):
         return self.call_hook(hook, specialization, options, target, is_warmup)
 
     def preload(self, specialization_data: str) -> CompiledKernel | async_compile.FutureKernel | None:
-        """Compile what `specialization_data` (from a compile hook) describes, and keep it for launches.
+        """Compile the specialisation that `specialization_data` (from a compile hook) describes, and keep it for
+        launches.
 
         Example:
             @tilework.jit
@@ -579,9 +467,8 @@ class JITFunction(KernelInterface, LanguageFunction):
             assert kernel.preload(data).name == "kernel"
         """
         data = json.loads(specialization_data)
-        name = f"{self.fn.__module__}.{self.fn.__qualname__}"
-        if data["name"] not in (name, self.fn.__name__, self.fn.__qualname__):
-            raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {name}")
+        if data["name"] not in (self._fn_name, self.__name__, self.__qualname__):
+            raise RuntimeError(f"Specialization data is for {data['name']} but trying to preload for {self._fn_name}")
         kernels, keys, target, backend, _ = self.device_caches[driver.cache_key(driver.active)]
         if data.get("target", target_data(target)) != target_data(target):
             raise RuntimeError(f"Specialization data is for {data['target']} but trying to preload for {target!r}")
@@ -618,7 +505,7 @@ def first_binder(fn: KernelInterface) -> BindGrid | None:
 
 
 def native_bound(kernel: KernelInterface, bound: BoundLaunch) -> Callable[..., Any]:
-    """A bound launch in machine code, where that is possible."""
+    """Return a bound launch in machine code, where that is possible."""
     kernel[bound.grid]  # may be a launch through Python, while the launcher is being compiled
     bind = getattr(kernel[bound.grid], "__self__", None)
     if type(bind) is not tuple:
@@ -649,24 +536,24 @@ def jit(
     sanitize: bool | str | None = None,
     reproducible: bool | None = None,
 ) -> Any:
-    """Make a Python function a kernel, or a function that kernels call.
+    """Turn a Python function into a kernel, or into a function that kernels call.
 
-    Nothing is compiled until the kernel is launched, and then once for each kind of arguments: their dtypes, whether
-    addresses and integers are multiples of 16, integers that are 1, and the values of constants. Parameters in
-    `do_not_specialize` (names or indices) are not specialised at all, those of `do_not_specialize_on_alignment` not on
-    multiples of 16. `noinline` keeps a function that kernels call as a function in the compiled code. `debug` turns
-    `tl.device_assert` and checks of overflow on. `repr` gives a specialisation its name, and `launch_metadata(grid,
-    metadata, arguments)` what launch hooks and the profiler receive, ``{"name": ..., "flops": ..., "bytes": ...}``.
+    A kernel is compiled when it is launched, once for each kind of arguments: their dtypes, whether addresses and
+    integers are multiples of 16, which integers are 1, and the values of constants. Parameters in `do_not_specialize`
+    (names or indices) are not specialised at all; those in `do_not_specialize_on_alignment` are not specialised on
+    multiples of 16. `noinline` prevents a function that kernels call from being inlined. `debug` enables
+    `tl.device_assert` and overflow checks. `repr` names a specialisation, and `launch_metadata(grid, metadata,
+    arguments)` returns what launch hooks and the profiler receive, ``{"name": ..., "flops": ..., "bytes": ...}``.
     `version` is part of the cache key.
 
-    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every access to memory, its
-    arithmetic, and that no undefined value is used; `sanitize="strict"` makes errors of the warnings, `sanitize="race"`
-    looks for races between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the
-    environment, it runs as plain Python on NumPy instead.
+    With `sanitize=True`, or TRITON_SANITIZE=1 in the environment, a kernel checks every memory access, its arithmetic,
+    and that no undefined value is used; `sanitize="strict"` turns warnings into errors, and `sanitize="race"` looks for
+    races between programs: see docs/sanitizer.md. With `interpret=True`, or TRITON_INTERPRET=1 in the environment, it
+    runs as plain Python on NumPy instead.
 
     With `reproducible=True`, or TILEWORK_REPRODUCIBLE=1 in the environment, the results have the same bits on every
-    device, with any number of warps, stages and threads: see docs/reproducible.md. Functions that the kernel calls
-    follow the kernel.
+    device, with any number of warps, stages and threads: see docs/reproducible.md. This also applies to the functions
+    that the kernel calls.
 
     Example:
         @tilework.jit

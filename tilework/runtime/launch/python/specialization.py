@@ -10,9 +10,11 @@ from weakref import WeakSet
 from tilework import knobs
 from tilework.language import core as tl
 from tilework.language.compile_time import same_constant
-from tilework.language.constant_text import constant_text, is_of_language, methods_of
+from tilework.language.constant_text import constant_text
 from tilework.language.dependencies import functions_in
 from tilework.language.function import JITCallable, JITFunction
+from tilework.language.object_state import methods_of
+from tilework.language.origins import is_of_language
 from tilework.runtime.launch.python.specialize import Spec, parse_attr
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class Specialization:
         options: dict[str, object],
         stages: object = None,
     ) -> "Specialization":
-        """From the bound arguments of a launch and their specs; `stages` is the hash of the user's stages."""
+        """Make one from the bound arguments of a launch and their specs; `stages` is the hash of the user's stages."""
         signature: dict[str, object] = {}
         constants: dict[Path, object] = {}
         attrs: dict[Path, list[list[object]]] = {}
@@ -216,7 +218,7 @@ FUNCTIONS: "defaultdict[str, WeakSet[JITCallable]]" = defaultdict(WeakSet)  # lo
 
 def named(function: JITCallable) -> str:
     """``module:qualname``."""
-    return f"{function.fn.__module__}:{function.fn.__qualname__}"
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 def function_named(name: str, key: str | None = None) -> Any:
@@ -276,7 +278,7 @@ def is_library(function: Any) -> bool:
 
 
 def unless_same(old: Captured | None, new: Captured) -> Captured:
-    """`old` if `new` says the same, so that watchers of its identity see no change."""
+    """Return `old` if `new` is equal, so that watchers of its identity see no change."""
     if old is None or old.keys() != new.keys():
         return new
     return old if all(old[key][0] is value for key, (value, _) in new.items()) else new
@@ -292,7 +294,7 @@ def globals_of_constants(constants: Iterable[object]) -> Captured:
 
 
 def same(old: object, new: object) -> bool:
-    """Equal as constants of a kernel; constexprs compare by what they hold."""
+    """Return True if two values are equal as constants of a kernel; a constexpr is compared by its value."""
     try:
         return same_constant(getattr(old, "value", old), getattr(new, "value", new))
     except Exception:  # a user's __eq__ may raise anything; unequal only compiles again
@@ -300,7 +302,7 @@ def same(old: object, new: object) -> bool:
 
 
 def check_globals(captured: Captured) -> None:
-    """Compare every captured global with its value now."""
+    """Raise an error if a global has another value than when the kernel was compiled."""
     for (name, _), (old, scope) in captured.items():
         new = scope.get(name)
         if new is not old and not same(old, new):

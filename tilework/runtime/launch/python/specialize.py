@@ -29,13 +29,15 @@ as in Triton.
 
 import ctypes
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from inspect import Parameter
+from itertools import pairwise
 from typing import Any
 
 from tilework.errors import ArgumentError, OptionError, did_you_mean
 from tilework.language import core as tl
 from tilework.language.constant_text import constant_text
 from tilework.language.function import JITCallable, JITFunction
-from tilework.language.parameters import KernelParam, canonicalize_dtype
+from tilework.language.parameters import ARGUMENT_KINDS, KernelParam, canonicalize_dtype, no_element_type
 from tilework.runtime.launch.python.wrappers import address
 
 # ---- the facts about an argument that select the specialisation: one description for the Python path and the native
@@ -102,14 +104,11 @@ def dtype_code(dtype: object) -> str:
     if code is None:
         name = getattr(dtype, "name", None)
         if getattr(dtype, "isnative", True) is False:
-            raise TypeError(f"kernels read numbers in this machine's byte order, not {dtype}: pass a copy of the array,"
-                            " `array.astype(array.dtype.newbyteorder('='))`")  # fmt: skip
+            raise TypeError(no_element_type(dtype))
         try:
             code = _codes[dtype] = canonicalize_dtype(name if isinstance(name, str) else dtype)
         except KeyError:
-            raise TypeError(
-                f"kernels have no element type {dtype}: pass an array of integers, floats or booleans"
-            ) from None
+            raise TypeError(no_element_type(dtype)) from None
     return code
 
 
@@ -325,10 +324,7 @@ def python_scalar(value: Any) -> Any:
 
 
 def refuse(arg: object, is_const: bool, specialize_value: bool, align: bool) -> Spec:
-    raise ArgumentError(
-        f"failed to specialize argument of type: {type(arg).__name__}: pass an array, a Python number, None, a tuple of"
-        " these, or declare the parameter tl.constexpr"
-    )
+    raise ArgumentError(f"failed to specialize argument of type: {type(arg).__name__}: {ARGUMENT_KINDS}")
 
 
 RULES: dict[type, Rule] = {type(None): lambda arg, is_const, value, align: ("constexpr", None)}
@@ -440,8 +436,9 @@ def make_binder(
         "__kind": kind,
     }  # no parameter has such a name
     parameters, specs = [], []
+    by_keyword = first_by_keyword(fn)
     for param in fn.params:
-        text = param.name
+        text = f"*, {param.name}" if param.name == by_keyword else param.name
         if param.has_default:
             scope[f"__default_{param.name}"] = param.default
             text += f"=__default_{param.name}"
@@ -459,6 +456,17 @@ def make_binder(
     bind.__qualname__ = fn.__qualname__
     shared = [index for index, name in enumerate(fn.arg_names) if name in option_names]
     return with_shared(bind, fn.arg_names, shared) if shared else bind
+
+
+def first_by_keyword(fn: JITFunction) -> str | None:
+    """The first parameter that arguments by position do not reach.
+
+    As in Triton, they reach keyword-only parameters too, unless one without a default follows one with a default.
+    """
+    if not any(not param.has_default and before.has_default for before, param in pairwise(fn.params)):
+        return None
+    kinds = fn.signature.parameters
+    return next((param.name for param in fn.params if kinds[param.name].kind is Parameter.KEYWORD_ONLY), None)
 
 
 def with_shared(bind: Binder, names: Sequence[str], shared: Sequence[int]) -> Binder:
@@ -550,6 +558,9 @@ def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[object], kwargs
     for name in kwargs:
         if name not in fn.arg_names and name not in NAMES:
             text += f"; {name!r} is neither a parameter nor an option of this kernel{near(fn, name)}"
+    for param in fn.signature.parameters.values():
+        if param.kind in (param.VAR_POSITIONAL, param.VAR_KEYWORD):
+            text += f"; a kernel must name its parameters: `{param}` is not possible"
     return ArgumentError(text)
 
 

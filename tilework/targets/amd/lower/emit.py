@@ -485,6 +485,17 @@ def lower_setting(low: Lowering, op: Operation) -> None:
     hint(low, "s.setprio" if is_priority else "sched.barrier", setting)
 
 
+@lowers(amdg.SchedGroupBarrierOp)
+def lower_group(low: Lowering, op: Operation) -> None:
+    numbers = (constant(i32, int_property(op, name)) for name in ("mask", "size", "groupId"))
+    hint(low, "sched.group.barrier", *numbers)
+
+
+@lowers(amdg.WaveBarrierOp)
+def lower_wave_barrier(low: Lowering, op: Operation) -> None:
+    low.gpu.barrier(low.builder, low.warps)
+
+
 @lowers(amdg.InstructionSchedHintOp)
 def lower_hint(low: Lowering, op: Operation) -> None:
     """Emit a hint; the variants are numbered like LLVM's strategies."""

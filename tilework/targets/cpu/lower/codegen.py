@@ -46,6 +46,7 @@ from tilework.targets.llvm.module import Module, plain_symbol
 from tilework.targets.llvm.rules import load_rules
 from tilework.targets.llvm.scalar_types import register_type
 from tilework.targets.llvm.scalars import narrow_bfloat, narrow_half, widen_half
+from tilework.targets.llvm.split_functions import split_long_functions
 from tilework.targets.llvm.types import Type, bf16, f16, f32, i1, i32, i64, ptr, result_of, void
 from tilework.targets.llvm.values import Value, constant
 
@@ -89,6 +90,7 @@ def emit_module(
     for name, slots, cost in [kernel for op in functions for kernel in emitter.function(op)]:
         emitter.range(name, slots, cost)
         emitter.work(name)
+    split_long_functions(emitter.module)
     module.attributes[ARENA_BYTES] = int_attr(emitter.arena_bytes, i64_type)
     return with_conversions(emitter.module.text(), target)
 

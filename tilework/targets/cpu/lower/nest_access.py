@@ -445,8 +445,9 @@ def store(nest: OpenNest, element: Attribute, address: Kind, value: Value, mask:
 
 
 def define_partial(module: Any, name: str, start: Type, lanes: Type, size: int, is_load: bool) -> None:
-    """``lanes @name(address, i64 bits, lanes values)``: go through the bits from the lowest one."""
-    params = [(start, "place"), (i64, "bits"), (lanes, "values")]
+    """Define ``lanes @name(address, i64 bits, lanes values)``, which moves the lanes whose bits are set, the lowest
+    first."""
+    params = [(start, "address"), (i64, "bits"), (lanes, "values")]
     attributes = ("nounwind", "noinline")
     function = module.function(name, lanes if is_load else void, params, linkage="internal", attributes=attributes)
     b = Builder(function)
@@ -579,7 +580,7 @@ def is_plain(store: Operation) -> bool:
 
 
 def loops_around(nest: Operation) -> Iterator[Operation]:
-    """From the innermost one."""
+    """Yield the loops around a nest, from the innermost one."""
     around = nest.parent_op()
     while around is not None:
         if type(around) is scf.ForOp or type(around) is scf.WhileOp:
@@ -633,7 +634,8 @@ def suits(nest: "Nest", store: Operation) -> bool:
 
 
 def rows_past(nest: "Nest") -> dict[Operation, tuple[Value, Value]]:
-    """For stores to the row that begins: whether it goes past the caches, and whether it begins with a line."""
+    """Return for the stores of a row two bits: whether they bypass the caches, and whether the row begins at a cache
+    line."""
     b, found = nest.b, dict[Operation, tuple[Value, Value]]()
     for store, past in nest.past.items():
         line = nest.kinds.get(store.operands[0])

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from tilework.analysis.allocation import Allocations
 from tilework.analysis.global_order import GlobalOrder, global_order
 from tilework.analysis.membar import proxy_fences
 from tilework.ir import arith, ttg, ttng
@@ -376,9 +377,9 @@ class NvidiaGpu(AtomicInstructions):
 
         return BY_VALUE, describe(type, rows)
 
-    def around(self, module: ModuleOp) -> CopyOrder | None:
+    def around(self, module: ModuleOp, allocated: Allocations) -> CopyOrder | None:
         order = global_order(module)
-        fences = set(proxy_fences(module, self.target)) if self.has(Feature.ASYNC_PROXY) else set()
+        fences = set(proxy_fences(module, self.target, allocated)) if self.has(Feature.ASYNC_PROXY) else set()
         return CopyOrder(order, fences) if order.waits or order.fences or fences else None
 
     def thread_id(self, b: Builder) -> Value:

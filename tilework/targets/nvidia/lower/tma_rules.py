@@ -55,7 +55,7 @@ from tilework.analysis.single_warp import step_of
 from tilework.ir import ttg, ttng
 from tilework.ir.encodings import encoding_of, layout_of
 from tilework.ir.enums import DescriptorReduceKind, EvictionPolicy
-from tilework.ir.ttg.shared_memory_ops import MemDescType
+from tilework.ir.ttg.memory_types import MemDescType
 from tilework.ir.types import TensorDescType, array_values, bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvmmaShared
 from tilework.layouts.linear import LinearLayout

@@ -39,7 +39,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tilework.ir import ttng
 from tilework.ir.encodings import encoding_of
-from tilework.ir.ttg.shared_memory_ops import MemDescType, is_memdesc
+from tilework.ir.ttg.memory_types import MemDescType, is_memdesc
 from tilework.ir.types import bit_width, element_type, int_property, shape_of
 from tilework.layouts.encodings import NvidiaMma
 from tilework.layouts.linear import LinearLayout, log2

@@ -13,7 +13,7 @@ because one call may pass the same array twice.
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import prod
 from operator import mul
 
@@ -63,12 +63,13 @@ class Bases:
     def of(self, pointer: SSAValue) -> SSAValue | None:
         """The kernel argument `pointer` is computed from, or None."""
         if pointer not in self.known:
+            before = len(self.known)
             self.known[pointer] = (
                 pointer  # provisional, while it is being found: a loop that only moves its own pointer
             )
             found = self.find(pointer)
-            for other, base in self.known.items():
-                if base is pointer:
+            for other in [*islice(reversed(self.known), len(self.known) - before)]:
+                if self.known[other] is pointer:
                     self.known[other] = found
         return self.known[pointer]
 

@@ -134,7 +134,7 @@ def sources(value: SSAValue, digits: Digits) -> Sequence[Source]:
     op = value.op
     if (rule := MAPS.get(type(op))) is not None:
         return rule(op, value.index, digits)
-    return [(operand, digits) for operand in op.operands]
+    return [(operand, digits) for operand in op._operands]
 
 
 def broadcast_source(op: Operation, index: int, digits: Digits) -> Sequence[Source]:

@@ -6,7 +6,7 @@ of a 64x128 tile whose addresses are `row * stride + column` becomes ``ttc.nest 
 buffers ``ttc.nest [8192]``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import prod
 from typing import TypeAlias
@@ -60,17 +60,21 @@ class Scope:
     stored: dict[SSAValue, Buffer] = field(default_factory=dict)
     homes: dict[SSAValue, "Nest"] = field(default_factory=dict)
 
-    def chain(self) -> Iterable["Scope"]:
+    def buffer(self, value: SSAValue) -> Buffer | None:
         scope: Scope | None = self
         while scope is not None:
-            yield scope
+            if (found := scope.stored.get(value)) is not None:
+                return found
             scope = scope.parent
-
-    def buffer(self, value: SSAValue) -> Buffer | None:
-        return next((scope.stored[value] for scope in self.chain() if value in scope.stored), None)
+        return None
 
     def home(self, value: SSAValue) -> "tuple[Nest, Scope] | None":
-        return next(((scope.homes[value], scope) for scope in self.chain() if value in scope.homes), None)
+        scope: Scope | None = self
+        while scope is not None:
+            if (found := scope.homes.get(value)) is not None:
+                return found, scope
+            scope = scope.parent
+        return None
 
 
 Emit: TypeAlias = "Callable[[Nest, Sequence[SSAValue]], None]"

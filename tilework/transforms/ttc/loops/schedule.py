@@ -13,6 +13,7 @@ cheaper than computing it again (`Costs`). `flush` emits the list.
 
 from collections.abc import Sequence
 from dataclasses import field
+from itertools import islice
 from math import prod
 
 from xdsl.dialects.builtin import LocationAttr
@@ -25,7 +26,7 @@ from tilework.ir.nesting import location_of
 from tilework.ir.rewrite import constant_value, insert_before
 from tilework.ir.types import Shape, bit_width, element_type, is_float, is_pointer, is_tensor, shape_of
 from tilework.light_dataclass import light_dataclass
-from tilework.transforms.ttc.loops.hazards import Access, Bases, conflict, may_overlap
+from tilework.transforms.ttc.loops.hazards import Access, Bases, may_overlap
 from tilework.transforms.ttc.loops.index_maps import (
     PICKING,
     Digits,
@@ -40,6 +41,7 @@ from tilework.transforms.ttc.loops.index_maps import (
     whole,
 )
 from tilework.transforms.ttc.loops.nests import MAX_BUFFER_RANK, Buffer, Code, Constants, Emit, Item, Nest, Root, Scope
+from tilework.transforms.ttc.loops.waiting import Waiting
 
 # The cost of recomputing one element of a tile, compared with storing the tile in a buffer.
 #
@@ -124,7 +126,7 @@ class Costs:
         if not isinstance(value, OpResult) or not is_lazy_value(value):
             return STORED
         op = value.op
-        below = sum(self.known.get(operand, 0.0) for operand in op.operands)
+        below = sum(self.known.get(operand, 0.0) for operand in op._operands)
         if type(op) in REPEATED:
             count = prod(shape_of(op.results[0].type))
             return below * prod(shape_of(op.operands[0].type)) / count
@@ -137,7 +139,7 @@ def lazy_operands(value: SSAValue) -> list[SSAValue]:
     """The tiles that `value` is computed from."""
     if not isinstance(value, OpResult) or not is_lazy_value(value):
         return []
-    return [operand for operand in value.op.operands if is_tensor(operand.type)]
+    return [operand for operand in value.op._operands if is_tensor(operand.type)]
 
 
 def is_lazy_value(value: SSAValue) -> bool:
@@ -176,7 +178,8 @@ class Schedule:
         self.costs = Costs()
         self.bases = Bases(may_alias)
         self.scope = Scope()
-        self.items: list[Item] = []
+        self.waiting = Waiting(self.bases)
+        self.items = self.waiting.items
         self.pending: dict[SSAValue, Item] = {}
         self.deferred: dict[SSAValue, tuple[Root, Shape]] = {}
 
@@ -210,7 +213,7 @@ class Schedule:
         nest = self.nest_for(root, tuple(size for size in shape if size > 1), needs)
         nest.roots.append(root)
         if root.access is not None:
-            nest.accesses.append(root.access)
+            self.waiting.access(nest, root.access)
         for value, digits in root.needs:
             self.commit(nest, value, digits)
         for value in root.defines:
@@ -220,20 +223,16 @@ class Schedule:
 
     def nest_for(self, root: Root, shape: Shape, needs: Needs) -> Nest:
         """The nest for `root`: one of those it reads from if possible, else the first of its shape, else a new one."""
-        order = {item: index for index, item in enumerate(self.items)}
-        floor = max((order[item] + 1 for item in needs.behind if item in order), default=0)
-        joined = max((order[nest] for nest in needs.joins if nest in order), default=-1)
+        position = self.waiting.position
+        joined = max((position(nest) for nest in needs.joins), default=-1)
+        floor = max((position(item) + 1 for item in needs.behind), default=0)
         floor = max(floor, joined)
         for access in needs.accesses:
-            for index in range(len(self.items) - 1, floor - 1, -1):
-                if any(conflict(earlier, access, self.bases) for earlier in self.items[index].accesses):
-                    floor = index + 1
-                    break
-        later = self.items[floor:]
-        for nest in sorted((n for n in needs.joins if n in order), key=order.__getitem__, reverse=True):
-            if nest in later and nest.count == needs.count and agree(nest.shape, shape) and fits(nest, root):
+            floor = max(floor, self.waiting.last_conflict(access, floor) + 1)
+        for nest in sorted((n for n in needs.joins if position(n) >= floor), key=position, reverse=True):
+            if nest.count == needs.count and agree(nest.shape, shape) and fits(nest, root):
                 return nest
-        for item in later:
+        for item in islice(self.items, floor, None):
             if isinstance(item, Nest) and item.shape == shape and fits(item, root):
                 return item
         return self.new_nest(shape, root.location, max(floor, joined + 1))
@@ -241,7 +240,7 @@ class Schedule:
     def new_nest(self, shape: Shape, location: LocationAttr, position: int) -> Nest:
         """An empty nest at `position` of the list."""
         nest = Nest(prod(shape), shape, self.scope, self.constants, location)
-        self.items.insert(position, nest)
+        self.waiting.insert(position, nest)
         return nest
 
     def require(self, value: SSAValue, digits: Digits, needs: Needs) -> None:
@@ -331,13 +330,13 @@ class Schedule:
         return buffer if buffer is not None and self.costs.is_read(value) else None
 
     def load_here(self, nest: Nest, value: SSAValue) -> None:
-        """A waiting load becomes part of `nest`."""
+        """Make a waiting load part of `nest`."""
         root, _ = self.deferred.pop(value)
         nest.loads[value] = root
         nest.values.add(value)
         (self.scope.region or self.scope).homes[value] = nest
         if root.access is not None:
-            nest.accesses.append(root.access)
+            self.waiting.access(nest, root.access)
         for operand, inner in root.needs:
             self.commit(nest, operand, inner)
 
@@ -384,13 +383,13 @@ class Schedule:
     # Scalar code and whole-tile ops.
 
     def append(self, op: Operation) -> Code:
-        """An op behind all waiting items."""
+        """Insert an op behind all waiting items."""
         return self.insert_behind(None, op)
 
     def insert_behind(self, item: Item | None, *ops: Operation) -> Code:
-        """Code right behind a waiting item, or behind all."""
+        """Insert code directly behind a waiting item, or behind all."""
         code = Code(ops)
-        self.items.insert(len(self.items) if item is None else self.items.index(item) + 1, code)
+        self.waiting.insert(len(self.items) if item is None else self.waiting.position(item) + 1, code)
         self.pending.update((result, code) for op in ops for result in op.results)
         return code
 
@@ -400,7 +399,7 @@ class Schedule:
         if not waits:
             return False
         op.detach()
-        self.insert_behind(max(waits, key=self.items.index), op)
+        self.insert_behind(max(waits, key=self.waiting.position), op)
         return True
 
     def flush(self, op: Operation) -> None:
@@ -412,7 +411,7 @@ class Schedule:
                 insert_before(op, item.build())
             else:
                 insert_before(op, *item.ops)
-        self.items.clear()
+        self.waiting.clear()
         self.pending.clear()
 
 

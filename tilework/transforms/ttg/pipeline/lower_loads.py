@@ -34,7 +34,7 @@ from tilework.ir.module_facts import num_ctas, num_warps, threads_per_warp
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import constant, erase_op, insert_after, insert_before, put, replace_all_uses
 from tilework.ir.scf import also_carry, also_give, also_yield, both_sides
-from tilework.ir.ttg.shared_memory_ops import as_mutable, async_token, barrier_type, is_memdesc, memdesc_type
+from tilework.ir.ttg.memory_types import as_mutable, async_token, barrier_type, is_memdesc, memdesc_type
 from tilework.ir.types import (
     Tensor,
     bit_width,

@@ -23,7 +23,7 @@ from tilework.ir.module_facts import MAX_REGISTERS
 from tilework.ir.nesting import body_of, start_of
 from tilework.ir.rewrite import erase_op, insert_after, move_behind, put, replace_all_uses, replace_op
 from tilework.ir.tt.memory_ops import block_type
-from tilework.ir.ttg.shared_memory_ops import MemDescType, memdesc_type
+from tilework.ir.ttg.memory_types import MemDescType, memdesc_type
 from tilework.ir.types import element_type, i32, int_attr, int_property, shape_of
 from tilework.transforms.building.tma import STORES, start_store, stored_value
 from tilework.transforms.common.canonicalize import FOLDS

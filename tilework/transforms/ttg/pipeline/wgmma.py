@@ -39,7 +39,7 @@ from tilework.ir.rewrite import (
     replace_op,
     replace_uses,
 )
-from tilework.ir.ttg.shared_memory_ops import is_memdesc
+from tilework.ir.ttg.memory_types import is_memdesc
 from tilework.ir.types import (
     bit_width,
     element_type,

@@ -215,12 +215,15 @@ def write_callable_grid(b: Writer, entry: Value, record: Value, slots: Value, si
     """Call a callable grid, and compare the arguments again, because the call may have changed anything.
 
     If the entry no longer fits, the launch starts over with the sizes that the callable returned, so that it is called
-    once. If it returned another callable, the Python path starts from the grid and reports the mistake.
+    once. If it returned another callable, or raised a KeyError, the Python path starts from the grid and reports the
+    mistake: it names the parameter that the grid misspells.
     """
     state, grid, args, nargs, kwnames = b.function.args
     result = b.run("meta", entry, grid, args)
     with b.if_(b.is_null(result)):
         b.drop(entry)
+        with b.if_(b.icmp("ne", b.api("PyErr_ExceptionMatches", b.context("key_error"), result=i32), 0)):
+            b.ret(b.run("missed", state, grid, args, nargs, kwnames))
         b.ret(NULL)
     good = b.icmp("ne", b.run("extent", result, sizes), 0)
     (fits,) = b.if_else(
