@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tilework.process.output import bytes_in
+
 
 def run_python(
     *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, timeout: float = 300
@@ -17,10 +19,7 @@ def run_python(
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         files = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": stderr}
         done = subprocess.run([sys.executable, *arguments], cwd=cwd, env=env, timeout=timeout, **files)
-        printed = []
-        for file in (stdout, stderr):
-            file.seek(0)
-            printed.append(file.read().decode())
+        printed = [bytes_in(file).decode() for file in (stdout, stderr)]
     return subprocess.CompletedProcess(arguments, done.returncode, *printed)
 
 

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from tilework.process.output import bytes_in
+
 TOOLS: dict[str, Sequence[str]] = {
     "none": (),  # also compiles everything, for the others
     "memcheck": (),
@@ -53,15 +55,14 @@ def run(row: str, tool: str, limit: float) -> Cell:
     if tool != "none":
         command = ["compute-sanitizer", "--tool", tool, *TERSE, *TOOLS[tool], *command]
     start = time.monotonic()
-    with tempfile.TemporaryFile("w+", errors="replace") as printed:
+    with tempfile.TemporaryFile() as printed:
         child = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             code = child.wait(limit)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, 9)
             code = child.wait()
-        printed.seek(0)
-        said = printed.read()
+        said = bytes_in(printed).decode(errors="replace")
     right = LAUNCHES.search(said)
     summary = SUMMARY.search(said)
     found = None

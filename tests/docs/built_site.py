@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from tests.docs.page_runner import ROOT, run_command
+from tilework.process.output import bytes_in
 
 
 def build_once(folder: Path, cache: Path) -> Path:
@@ -20,8 +21,7 @@ def build_once(folder: Path, cache: Path) -> Path:
             command = f"TRITON_CACHE_DIR={cache} python -m mkdocs build --strict".split()
             with open(folder / "site.log", "w+") as log:
                 code = run_command([*command, "-f", str(ROOT / "mkdocs.yml"), "--site-dir", str(site)], log.fileno())
-                log.seek(0)
-                assert code == 0, log.read()[-3000:]
+                assert code == 0, bytes_in(log).decode()[-3000:]
     return site
 
 

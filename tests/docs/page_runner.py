@@ -47,6 +47,7 @@ from tests.runtime.emulator_fixture import emulator
 from tilework import knobs
 from tilework.compiler import ASTSource, GPUTarget, lower
 from tilework.oracles.evaluator import global_memory as global_memory
+from tilework.process.output import bytes_in
 from tilework.runtime.devices import checked_launch as checked_launch
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.devices.emulated import emulated_libcuda as emulated_libcuda
@@ -131,8 +132,7 @@ def run_page(page: Path, cache: Path) -> tuple[int, list[str]]:
             return 0
 
         code = in_a_copy(work)
-        report.seek(0)
-        return json.loads(report.read()) if code == 0 else (0, [f"{page.name}: the process ended with {code}"])
+        return json.loads(bytes_in(report)) if code == 0 else (0, [f"{page.name}: the process ended with {code}"])
 
 
 def in_a_copy(work: Callable[[], int]) -> int:
@@ -222,10 +222,9 @@ def run_commands(page: Path, block: Block, output: io.StringIO) -> Iterator[str]
     commands = [words for line in lines if (words := shlex.split(line.removeprefix("$ "), comments=True))]
     codes = [int(code) for code in block.notes.get("raises", "").split()]
     for words, expected in zip(commands, [0] * (len(commands) - len(codes)) + codes, strict=True):
-        with tempfile.TemporaryFile("w+") as printed:
+        with tempfile.TemporaryFile() as printed:
             code = run_command(words, printed.fileno())
-            printed.seek(0)
-            said = printed.read()
+            said = bytes_in(printed).decode()
         output.write(said)
         if code != expected:
             yield f"{page.name}:{block.line}: `{shlex.join(words)}` ended with {code}\n{said[-1800:]}"

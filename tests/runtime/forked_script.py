@@ -9,6 +9,7 @@ from types import ModuleType
 
 import tilework
 from tilework import knobs
+from tilework.process.output import bytes_in
 
 
 def run_forked(script: Path, environment: Mapping[str, str], says_triton: bool = False) -> tuple[int, str, str]:
@@ -32,11 +33,7 @@ def run_forked(script: Path, environment: Mapping[str, str], says_triton: bool =
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)
-        texts = []
-        for file in (printed, log):
-            file.seek(0)
-            texts.append(file.read().decode())
-        return os.waitstatus_to_exitcode(status), texts[0], texts[1]
+        return os.waitstatus_to_exitcode(status), bytes_in(printed).decode(), bytes_in(log).decode()
 
 
 def run_as_main(script: Path) -> int:

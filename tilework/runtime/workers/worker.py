@@ -25,6 +25,7 @@ from typing import Any
 from tilework import knobs
 from tilework.errors import DoesNotFit
 from tilework.process.events import WORKER
+from tilework.process.output import bytes_in
 from tilework.runtime.devices.active_driver import driver
 from tilework.runtime.kernel_cache.key import triton_key
 from tilework.runtime.workers.sent_kernel import Message, Refused, decoded_compilation, send
@@ -139,5 +140,4 @@ def captured(printed: dict[str, str]) -> Iterator[None]:
                     stream.flush()
             for stream, name, file in ((1, "output", output), (2, "errors", errors)):
                 os.dup2(nothing.fileno(), stream)
-                file.seek(0)
-                printed[name] = file.read().decode(errors="replace")
+                printed[name] = bytes_in(file).decode(errors="replace")

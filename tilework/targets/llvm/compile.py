@@ -223,6 +223,8 @@ def machine_code_in(path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
+    from tilework.process.output import bytes_in  # lazily: nothing else here needs it
+
     path.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     kept = os.dup(STDERR)
@@ -235,8 +237,7 @@ def machine_code_in(path: Path | None) -> Iterator[None]:
             llvm.set_option("tilework", "-print-after-isel=false")
             os.dup2(kept, STDERR)
             os.close(kept)
-            printed.seek(0)
-            path.write_bytes(printed.read())
+            path.write_bytes(bytes_in(printed))
 
 
 @cache

@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tilework import knobs
 from tilework.errors import PTXASError, PTXASKilled, StageError
 from tilework.light_dataclass import light_dataclass
+from tilework.process.output import bytes_in
 from tilework.targets.observe import RECORDING
 
 if TYPE_CHECKING:
@@ -155,11 +156,11 @@ def run(command: list[str], limit: int) -> tuple[int | None, str]:
         except subprocess.TimeoutExpired:
             log.seek(0, os.SEEK_END)
             log.write(f"it was stopped after {limit} seconds (TILEWORK_PTXAS_TIMEOUT)".encode())
+            log.flush()
         finally:
             if code is None:
                 stop(process)
-        log.seek(0)
-        return code, log.read().decode(errors="replace")
+        return code, bytes_in(log).decode(errors="replace")
 
 
 def wait(process: "subprocess.Popen[bytes]", limit: int) -> int:
