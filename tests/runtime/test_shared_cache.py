@@ -21,6 +21,7 @@ from tests.runtime.launch_kernels import fill
 from tests.runtime.test_cache_managers import Shelf
 from tests.runtime.test_signing import key_pair
 from tilework import knobs, metrics
+from tilework.runtime.kernel_cache.compile_once import making
 from tilework.runtime.kernel_cache.managers import RemoteCacheManager, load_entry, store_entry
 from tilework.runtime.kernel_cache.remote import guard as guards
 from tilework.runtime.kernel_cache.remote import shared_cache, statistics
@@ -583,6 +584,33 @@ def test_what_it_did_for_this_machine(folder: Path, tmp_path: Path, capsys: pyte
     assert "server     unreachable: No such file" in capsys.readouterr().out
 
 
+def test_a_compilation_is_one_miss(folder: Path) -> None:
+    """The server is asked before and after the compilation is reserved."""
+
+    def make(key: str) -> None:
+        assert load_entry(key, "add") is None
+        with making(key, "add", "compiles add") as claim:
+            assert claim.found is None and shared_cache.holder(key, "add")
+            claim.is_done = bool(store_entry(key, "add", FILES))
+
+    make(KEY)
+    assert flush_all(5) and requests() == {"miss": 1}
+    name = folder / shared_cache.object_name(KEY, "add")
+    name.unlink()
+    knobs.cache.dir += " of a machine that lacks it too"
+    make(KEY)
+    assert flush_all(5) and requests() == {"miss": 2}, "what was sent, and is gone, is missed again"
+    name.write_bytes(b"something else")
+    knobs.cache.dir += " of a third one"
+    with pytest.warns(UserWarning, match="damaged"):
+        make(KEY)
+    assert requests() == {"miss": 2, "refused": 1}
+
+
+def requests() -> dict[str, float]:
+    return {name.split('"')[1]: value for name, value in metrics.snapshot()["remote_requests"].items()}
+
+
 def test_statistics_do_not_grow_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statistics, "LARGEST", 300)
     assert load_entry(KEY, "add") is None
@@ -603,7 +631,7 @@ def test_claims(folder: Path) -> None:
     store_entry(KEY, "add", FILES)
     shared_cache.release(KEY, "add", "one")
     assert flush_all(5) and shared_cache.holder(KEY, "add") is None
-    assert shared_cache.fetch(KEY, "add") == FILES
+    assert shared_cache.fetch(KEY, "add") == (FILES, 0.0)
     assert shared_cache.claim(OTHER, "add", "one", 0.001) is True
     time.sleep(0.01)
     assert shared_cache.claim(OTHER, "add", "two", 60) is True, "that of a dead owner runs out"

@@ -180,6 +180,7 @@ def test_a_value_of_another_type(redis: RedisServer, tmp_path: Path) -> None:
     another_machine(tmp_path)
     with pytest.warns(UserWarning, match="wrong type"):
         assert load_entry(KEYS[0], "add") is None
+    assert [metrics.total("remote_requests", outcome=outcome) for outcome in ("refused", "failed")] == [1, 0]
     assert load_entry(KEYS[1], "add") == FILES, "all others are as good as before"
 
 

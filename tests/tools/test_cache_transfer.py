@@ -9,8 +9,9 @@ import pytest
 from tests.runtime.conftest import fresh_cache as fresh_cache
 from tests.runtime.redis_server import redis_server
 from tilework import knobs
+from tilework.runtime.kernel_cache.entry import EntryStore, manifest_name
 from tilework.runtime.kernel_cache.key import folder_of
-from tilework.runtime.kernel_cache.managers import FileCacheManager, load_local, store_local
+from tilework.runtime.kernel_cache.managers import FileCacheManager, load_entry, load_local, store_local
 from tilework.runtime.kernel_cache.remote.folder_store import FolderStore
 from tilework.runtime.kernel_cache.remote.packed import pack, unpack
 from tilework.runtime.signing import Key
@@ -30,7 +31,7 @@ def files(name: str) -> dict[str, bytes]:
 def shared(tmp_path: Path) -> Path:
     """Fill a cache with three kernels, and return an empty shared one."""
     for key, name in zip(KEYS, ("add", "mul", "attention_forward")):
-        store_local(key, name, files(name))
+        store_local(key, name, files(name), 1.25 if name == "mul" else 0.0)
     FileCacheManager(KEYS[0]).put(TIMINGS, "add.autotune.json")
     (folder := tmp_path / "shared").mkdir()
     knobs.cache.url, knobs.cache.key = f"file://{folder}", SECRET
@@ -82,7 +83,30 @@ def test_some_kernels(shared: Path, capsys: Any) -> None:
     assert objects(shared) == ["attention_forward", "mul"]
     path = next(shared.rglob("mul"))
     found = unpack(str(path.relative_to(shared)), path.read_bytes(), Key.of(SECRET))
-    assert found.files == files("mul") and found.seconds > 0, "what it saves lets a job wait for the next"
+    assert found == (files("mul"), 1.25), "what it saves lets a job wait for the next"
+    path = next(shared.rglob("attention_forward"))
+    found = unpack(str(path.relative_to(shared)), path.read_bytes(), Key.of(SECRET))
+    assert found == (files("attention_forward"), 0.0), "nothing is known"
+
+
+@pytest.mark.parametrize("is_job", [True, False], ids=["job", "pull"])
+def test_how_long_compiling_took_travels_with_an_entry(shared: Path, capsys: Any, tmp_path: Path, is_job: bool) -> None:
+    assert move(capsys, "push", "--kernel", "mul").startswith("0 1 entry sent")
+    another_machine(tmp_path)
+    assert load_entry(KEYS[1], "mul") if is_job else move(capsys, "pull").startswith("0 1 entry received")
+    path = next(shared.rglob("mul"))
+    sent = path.read_bytes()
+    path.unlink()
+    assert move(capsys, "push").startswith("0 1 entry sent") and path.read_bytes() == sent
+
+
+@pytest.mark.parametrize("seconds", ["1.0", True, [], -1.0, float("nan"), float("inf")])
+def test_a_time_that_is_none(shared: Path, seconds: Any) -> None:
+    store, folder = EntryStore(knobs.cache.dir), folder_of(KEYS[1])
+    manifest = Path(store.path(folder), manifest_name("mul.json"))
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "seconds": seconds}))
+    assert store.seconds(folder, "mul.json") == 0 == store.seconds(folder, "add.json")
+    assert load_local(KEYS[1], "mul") == files("mul")
 
 
 def test_entries_that_are_damaged_or_of_others(shared: Path, capsys: Any, tmp_path: Path) -> None:

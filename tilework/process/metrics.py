@@ -15,7 +15,8 @@ process counts for itself, a forked one from zero.
 are compiled here: ours (the other process is dead or stopped), unfinished (it failed), late |
 | `fallbacks` | without, kernel, target | compilations repeated without an option (`auto_tma`) that exceeds the device |
 | `cache_hits` | kernel, cache | kernels that were not: `cache` is memory, disk, remote or bundle |
-| `remote_requests` | outcome | entries that the shared cache was asked for: hit, miss, refused, failed or skipped |
+| `remote_requests` | outcome | entries that the shared cache was asked for: hit, miss, refused, failed or skipped
+(a miss is one, although the server is asked again before the kernel is compiled) |
 | `remote_seconds` | what | time `waited` for it, and time of compilations that its hits `saved` |
 | `remote_bytes`, `remote_entries` | direction | what was `received` from it and `sent` to it, or `dropped` |
 | `remote_failures` | kind | what went wrong with it: unreachable, time-out, signature ... |

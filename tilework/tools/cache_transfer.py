@@ -7,7 +7,7 @@ autotuners go with the kernels of their name. Machine code of the runtime itself
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ from tilework import knobs
 from tilework.runtime.kernel_cache.entry import Damaged, EntryStore, manifest_name, plain
 from tilework.runtime.kernel_cache.eviction import entries_of
 from tilework.runtime.kernel_cache.remote.guard import KINDS, OBJECT
-from tilework.runtime.kernel_cache.remote.packed import Unusable, pack, unpack
+from tilework.runtime.kernel_cache.remote.packed import Entry, Unusable, pack, unpack
 from tilework.runtime.kernel_cache.remote.shared_cache import KERNELS, TIMINGS, opened
 from tilework.runtime.kernel_cache.remote.store import RemoteStore
 from tilework.runtime.progress import Progress
@@ -24,7 +24,6 @@ from tilework.runtime.signing import Key
 
 FOLDER = re.compile("[A-Z2-7]{1,128}")  # as `folder_of` makes them
 TIMING = re.compile(r"(.+)\.(?:autotune|tuned)\.json")
-LEAST_SECONDS = 0.2  # that a compilation takes; how long one took is not in the cache
 
 
 @dataclass
@@ -60,7 +59,7 @@ def push(store: EntryStore, kernels: Sequence[str]) -> Moved:
                 moved.present += 1
                 continue
             try:
-                data = pack(name, read(), LEAST_SECONDS, key)
+                data = pack(name, *read(), key)
             except (Damaged, OSError) as error:
                 moved.fail(name, error)
                 continue
@@ -83,7 +82,7 @@ def pull(store: EntryStore, kernels: Sequence[str]) -> Moved:
                     continue
                 try:
                     if (data := got(server, name)) is not None:
-                        keep(store, name, unpack(name, data, key).files)
+                        keep(store, name, unpack(name, data, key))
                         moved.add(len(data))
                 except Unusable as error:
                     moved.fail(name, error)
@@ -128,31 +127,31 @@ def answers(server: RemoteStore) -> Iterator[None]:
         raise RuntimeError(f"{server.address}: {failure.kind}: {server.address.hidden(failure.text)}") from error
 
 
-def local_objects(store: EntryStore, kernels: Sequence[str]) -> Iterator[tuple[str, Callable[[], dict[str, bytes]]]]:
-    """Yield (the name of the object for a local entry, the function that reads its files)."""
+def local_objects(store: EntryStore, kernels: Sequence[str]) -> Iterator[tuple[str, Callable[[], Entry]]]:
+    """Yield (the name of the object for a local entry, the function that reads it)."""
     for entry in entries_of(store):
         for group in entry.groups:
             name = f"{KERNELS}{entry.folder}/{group.removesuffix('.json')}"
             if is_wanted(name, kernels):
-                yield name, lambda folder=entry.folder, group=group: files_of(store, folder, group)
+                yield name, lambda folder=entry.folder, group=group: entry_of(store, folder, group)
         for file in os.listdir(store.path(entry.folder)):
             name = f"{TIMINGS}{entry.folder}/{file}"
             if TIMING.fullmatch(file) and is_wanted(name, kernels):
                 yield name, lambda folder=entry.folder, file=file: timing_of(store, folder, file)
 
 
-def files_of(store: EntryStore, folder: str, group: str) -> dict[str, bytes]:
-    """The files of a group; `Damaged` if they are not what was written."""
+def entry_of(store: EntryStore, folder: str, group: str) -> Entry:
+    """A group; `Damaged` if it is not what was written."""
     if (files := store.read(folder, group)) is None:
         raise Damaged("it is not private to its owner, or was deleted during the transfer")
-    return files
+    return Entry(files, store.seconds(folder, group))
 
 
-def timing_of(store: EntryStore, folder: str, file: str) -> dict[str, bytes]:
+def timing_of(store: EntryStore, folder: str, file: str) -> Entry:
     if (path := store.file(folder, file)) is None:
         raise Damaged("it is not private to its owner, or was deleted during the transfer")
     with open(path, "rb") as source:
-        return {file: source.read()}
+        return Entry({file: source.read()}, 0.0)
 
 
 def listed(server: RemoteStore) -> Iterator[str]:
@@ -187,12 +186,13 @@ def is_local(store: EntryStore, name: str) -> bool:
     return store.file(folder, manifest_name(file) if is_kernel else file) is not None
 
 
-def keep(store: EntryStore, name: str, files: Mapping[str, bytes]) -> None:
-    """Write the files of an object into the cache."""
+def keep(store: EntryStore, name: str, entry: Entry) -> None:
+    """Write an object into the cache."""
     is_kernel, folder, file = location(name)
+    files = entry.files
     try:
         if is_kernel:
-            store.write(folder, file, files)
+            store.write(folder, file, files, entry.seconds)
         elif list(files) == [file]:
             store.put(folder, file, files[file])
         else:

@@ -3,7 +3,7 @@
     ~/.triton/cache/
       VOV2XK5L.../                  one entry, named by its key
         add.ttir, add.json, ...     the files
-        __grp__add.json             their names, paths, sizes and SHA-256: the manifest
+        __grp__add.json             their names, paths, sizes and SHA-256, and how long compiling took: the manifest
         .tilework                   empty; its time is that of the last use, and it marks the folder as ours
       .tmp/3141-9f86d081.../        an entry being written, or being deleted
       .remote/                      what is known of the cache that machines share
@@ -19,6 +19,7 @@ files that another user owns or may write are not read.
 import errno
 import hashlib
 import json
+import math
 import os
 import stat
 import time
@@ -89,11 +90,12 @@ class EntryStore:
                 os.close(handle)
         return None
 
-    def write(self, folder: str, group: str, files: Mapping[str, bytes]) -> dict[str, str]:
-        """Write a group, all files in one step; return the path of each. OSError when the disk does not take it."""
+    def write(self, folder: str, group: str, files: Mapping[str, bytes], seconds: float = 0.0) -> dict[str, str]:
+        """Write a group, whose compilation took `seconds`, all files in one step; return the path of each. OSError when
+        the disk does not take it."""
         path = self.path(folder)
         paths = {file: os.path.join(path, file) for file in files}
-        manifest = make_manifest(paths, {file: digest(data) for file, data in files.items()})
+        manifest = make_manifest(paths, {file: digest(data) for file, data in files.items()}, seconds)
         content = {**files, manifest_name(group): json.dumps(manifest).encode(), STAMP: b""}
         if self.holds(folder, group, manifest):
             return paths
@@ -106,6 +108,12 @@ class EntryStore:
             return paths
 
         return retried(attempt)
+
+    def seconds(self, folder: str, group: str) -> float:
+        """Return the seconds that the compilation of a group took; 0 if they are not known."""
+        manifest = read_manifest(os.path.join(self.path(folder), manifest_name(group))) or {}
+        found = manifest.get("seconds")
+        return found if isinstance(found, float) and 0 < found < math.inf else 0.0
 
     def put(self, folder: str, file: str, data: bytes) -> str:
         """Put one file into an entry, which is made if need be; its path. It has no checksum, so it is flushed."""
@@ -232,7 +240,7 @@ class EntryStore:
     def holds(self, folder: str, group: str, manifest: Manifest) -> bool:
         """Return True if a group is stored completely and with the same content."""
         path = os.path.join(self.path(folder), manifest_name(group))
-        return read_manifest(path) == manifest and self.is_whole(folder, group)
+        return compared(read_manifest(path)) == compared(manifest) and self.is_whole(folder, group)
 
     def is_whole(self, folder: str, group: str) -> bool:
         """Return True if a group is stored and undamaged."""
@@ -264,9 +272,15 @@ def digest(data: bytes) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
 
 
-def make_manifest(paths: Mapping[str, str], files: Mapping[str, dict[str, Any]]) -> Manifest:
+def make_manifest(paths: Mapping[str, str], files: Mapping[str, dict[str, Any]], seconds: float = 0.0) -> Manifest:
     """The content of ``__grp__<name>.json``; Triton's tools read `child_paths`."""
-    return {"child_paths": dict(paths), "format": FORMAT, "files": dict(files)}
+    known = {"seconds": round(seconds, 3)} if seconds else {}
+    return {"child_paths": dict(paths), "format": FORMAT, "files": dict(files), **known}
+
+
+def compared(manifest: Manifest | None) -> Manifest | None:
+    """Return what equal entries have in common: two compilations do not take the same time."""
+    return manifest and {**manifest, "seconds": None}
 
 
 def manifest_name(group: str) -> str:

@@ -89,8 +89,8 @@ def load_entry(key: str, name: str) -> dict[str, bytes] | None:
         # lazily: only what this machine does not have needs it
         from tilework.runtime.kernel_cache.remote.shared_cache import fetch
 
-        if (files := fetch(key, name)) is not None:
-            store_local(key, name, files)
+        if (found := fetch(key, name)) is not None:
+            store_local(key, name, files := found.files, found.seconds)
             ORIGIN.where = REMOTE
     return files
 
@@ -112,7 +112,7 @@ def store_entry(key: str, name: str, files: Mapping[str, bytes], seconds: float 
     If they cannot be written to disk they are kept in memory, after one warning, and have no paths. Other machines get
     them in the background.
     """
-    paths = store_local(key, name, files)
+    paths = store_local(key, name, files, seconds)
     if has_shared_cache():
         from tilework.runtime.kernel_cache.remote.shared_cache import send  # lazily: few have one
 
@@ -120,13 +120,13 @@ def store_entry(key: str, name: str, files: Mapping[str, bytes], seconds: float 
     return paths
 
 
-def store_local(key: str, name: str, files: Mapping[str, bytes]) -> dict[str, str]:
-    """Keep the files of a kernel on this machine."""
+def store_local(key: str, name: str, files: Mapping[str, bytes], seconds: float = 0.0) -> dict[str, str]:
+    """Keep the files of a kernel, whose compilation took `seconds`, on this machine."""
     if (custom := local_class()) is not FileCacheManager:
         return store_through(custom(key), name, files)
     store, folder, group = EntryStore(knobs.cache.dir), folder_of(key), group_of(name)
     try:
-        paths = store.write(folder, group, files)
+        paths = store.write(folder, group, files, seconds)
     except OSError as error:
         warn_unusable(store.root, error)
         remember((store.root, folder, group), dict(files))

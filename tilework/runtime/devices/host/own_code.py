@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
@@ -119,9 +120,11 @@ class OwnObject:
         with making(key, self.name, "", is_shared=takes_own_code()) as claim:
             if claim.found is not None and object_file in claim.found:
                 return claim.found[object_file]
+            began = time.perf_counter()
             data = to_object(text, self.level, machine)
             if takes_own_code():
-                paths = store_entry(key, self.name, {object_file: data, f"{self.name}.json": b"{}"})
+                files = {object_file: data, f"{self.name}.json": b"{}"}
+                paths = store_entry(key, self.name, files, seconds=time.perf_counter() - began)
                 claim.is_done = bool(paths)
         return data
 

@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[str, str]] = {
 
 
 class Unavailable(Exception):
-    """The server was not asked (the text is "skipped"), or did not answer ("failed")."""
+    """The server was not asked (the text is "skipped"), did not answer ("failed"), or the object is bad ("refused")."""
 
 
 class Job(Generic[T]):
@@ -108,6 +108,7 @@ class Guard:
         self.pause = FIRST_PAUSE
         self.lanes: list[Lane] = []
         self.warned: set[str] = set()
+        self.missing: set[str] = set()  # objects that were not received, and are counted
         self.queue: deque[tuple[int, Callable[[], object]]] = deque()
         self.queued_bytes = 0
         self.changed = threading.Condition(self.lock)
@@ -128,13 +129,28 @@ class Guard:
         try:
             data = self.ask(lambda: self.store.get(name))
         except Unavailable as error:
-            count("remote_requests", outcome=str(error))
-            return None
+            return self.missed(name, str(error))
         if data is None:
-            count("remote_requests", outcome="miss")
-        else:
-            count("remote_bytes", len(data), direction="received")
+            return self.missed(name, "miss")
+        count("remote_bytes", len(data), direction="received")
         return data
+
+    def missed(self, name: str, outcome: str) -> None:
+        """Count an object that cannot be used: once, however often it is asked for until it is sent or received."""
+        with self.lock:
+            is_new = name not in self.missing
+            self.missing.add(name)
+        if is_new:
+            count("remote_requests", outcome=outcome)
+
+    def received(self, name: str, seconds: float) -> None:
+        """Count an object that is used, and whose compilation took some seconds elsewhere."""
+        with self.lock:
+            self.missing.discard(name)
+            self.allowance += seconds
+        count("remote_requests", outcome="hit")
+        count("remote_entries", direction="received")
+        count("remote_seconds", seconds, what="saved")
 
     def claim(self, name: str, owner: str, seconds: float) -> bool | None:
         """As `RemoteStore.claim`; None if the server is not asked."""
@@ -171,8 +187,7 @@ class Guard:
         if job.error is not None:
             if not isinstance(job.error, Exception):
                 raise job.error
-            self.failed(self.store.failure(job.error), writing)
-            raise Unavailable("failed")
+            raise Unavailable(self.failed(self.store.failure(job.error), writing))
         self.pause = FIRST_PAUSE
         return job.value  # pyright: ignore[reportReturnType]
 
@@ -200,16 +215,18 @@ class Guard:
 
     # ---- failures
 
-    def failed(self, failure: Failure, writing: bool = False) -> None:
-        """Count a failure of the server, warn once, and stop asking for a while."""
+    def failed(self, failure: Failure, writing: bool = False) -> str:
+        """Count a failure, warn once, and stop asking for a while if the server is the cause; return the outcome."""
         scope = KINDS.get(failure.kind, KINDS["refused"])[0]
         if scope is OBJECT:
-            return self.refuse("", failure.kind, failure.text)
+            self.report_object("", failure)
+            return "refused"
         if writing and scope is not SERVER:
             with self.lock:
                 self.no_writes_before = time.monotonic() + self.write_pause
                 self.write_pause = min(2 * self.write_pause, LONGEST_PAUSE)
-            return self.report(failure, "takes no kernels now", "It is tried again later.")
+            self.report(failure, "takes no kernels now", "It is tried again later.")
+            return "failed"
         with self.changed:
             was_down, self.is_down = self.is_down, True
             dropped = len(self.queue)
@@ -224,13 +241,15 @@ class Guard:
         self.report(
             failure, "is not used now", "Kernels are compiled instead, and it is tried again in the background."
         )
+        return "failed"
 
     def refuse(self, name: str, kind: str, why: str) -> None:
         """Count an object that is not used, and warn once."""
-        count("remote_requests", outcome="refused")
-        self.report(
-            Failure(kind, why), f"has an entry that is not used{name and ', '}{name}", "It is compiled instead."
-        )
+        self.missed(name, "refused")
+        self.report_object(name, Failure(kind, why))
+
+    def report_object(self, name: str, failure: Failure) -> None:
+        self.report(failure, f"has an entry that is not used{name and ', '}{name}", "It is compiled instead.")
 
     def report(self, failure: Failure, effect: str, then: str) -> None:
         with self.lock:
@@ -303,6 +322,8 @@ class Guard:
 
     def put_made(self, name: str, make: Callable[[], bytes], size: int) -> None:
         """Send an object of about `size` bytes in the background; `make` is called there."""
+        with self.lock:
+            self.missing.discard(name)
 
         def send() -> None:
             data = make()

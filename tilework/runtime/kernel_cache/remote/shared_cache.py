@@ -1,6 +1,6 @@
 """The cache that machines share, behind the local one: TILEWORK_CACHE_URL, or Triton's settings for one.
 
-    fetch(key, "add")                          the files of a kernel, or None
+    fetch(key, "add")                          the files of a kernel and the seconds of its compilation, or None
     send(key, "add", files, seconds=1.3)       in the background
     claim(key, "add", owner, 60.0)             True: compile; False: another process does; None: the server is not asked
     holder(key, "add"), release(key, "add", owner)
@@ -24,10 +24,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tilework import knobs
-from tilework.process.metrics import count
 from tilework.runtime.kernel_cache.key import file_stem, folder_of
 from tilework.runtime.kernel_cache.remote.guard import SHARE, Guard, guard_of
-from tilework.runtime.kernel_cache.remote.packed import FORMAT, Unusable, pack, unpack
+from tilework.runtime.kernel_cache.remote.packed import FORMAT, Entry, Unusable, pack, unpack
 from tilework.runtime.kernel_cache.remote.store import RemoteStore, Timeouts, open_store
 from tilework.runtime.signing import SHORTEST, Key, read_key
 
@@ -52,8 +51,8 @@ class SharedCache(NamedTuple):
         """Return True if machine code may be sent: with a key that can sign, or without a key to a trusted server."""
         return self.trusts_server if self.key is None else self.key.can_sign
 
-    def get(self, name: str) -> dict[str, bytes] | None:
-        """Return the files of an object; None if it is missing or not valid."""
+    def get(self, name: str) -> Entry | None:
+        """Return an object; None if it is missing or not valid."""
         if (data := self.guard.get(name)) is None:
             return None
         try:
@@ -61,11 +60,8 @@ class SharedCache(NamedTuple):
         except Unusable as error:
             self.guard.refuse(name, error.kind, str(error))
             return None
-        self.guard.earn(found.seconds)
-        count("remote_requests", outcome="hit")
-        count("remote_entries", direction="received")
-        count("remote_seconds", found.seconds, what="saved")
-        return found.files
+        self.guard.received(name, found.seconds)
+        return found
 
     def put(self, name: str, files: Mapping[str, bytes], seconds: float = 0.0) -> None:
         """Send an object in the background."""
@@ -126,13 +122,13 @@ def object_name(key: str, name: str) -> str:
     return f"{KERNELS}{folder_of(key)}/{file_stem(name)}"
 
 
-def fetch(key: str, name: str) -> dict[str, bytes] | None:
-    """The files of a kernel; None if the shared cache does not have it, cannot be asked, or there is none."""
+def fetch(key: str, name: str) -> Entry | None:
+    """The entry of a kernel; None if the shared cache does not have it, cannot be asked, or there is none."""
     return fetched(current(), object_name(key, name))
 
 
-def fetched(cache: SharedCache | None, name: str) -> dict[str, bytes] | None:
-    """The files of an object that may be machine code."""
+def fetched(cache: SharedCache | None, name: str) -> Entry | None:
+    """An object that may be machine code."""
     return cache.get(name) if cache is not None and is_allowed(cache, cache.may_load) else None
 
 
@@ -201,8 +197,8 @@ def fetch_text(key: str, file: str) -> bytes | None:
     if (cache := current()) is None:
         return None
     name = f"{TIMINGS}{folder_of(key)}/{file}"
-    files = cache.get(name) or {}
-    return files.get(file)
+    found = cache.get(name)
+    return None if found is None else found.files.get(file)
 
 
 def send_text(key: str, file: str, text: bytes) -> None:

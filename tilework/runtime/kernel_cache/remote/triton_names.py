@@ -163,7 +163,8 @@ class RemoteCacheManager(CacheManager):
         return path
 
     def fetched(self, name: str) -> dict[str, bytes] | None:
-        return shared_cache.fetched(shared_cache.current(is_triton=True), shared_cache.file_name(self.key, name))
+        found = shared_cache.fetched(shared_cache.current(is_triton=True), shared_cache.file_name(self.key, name))
+        return None if found is None else found.files
 
     def share(self, name: str, files: dict[str, bytes]) -> None:
         if self.is_shared:
