@@ -323,7 +323,7 @@ class Server(RemoteStore):
     def names(self, prefix: str) -> Iterator[str]:
         return (name for name in self.data if name.startswith(prefix))
 
-    def failure(self, error: Exception) -> Failure:
+    def client_failure(self, error: Exception) -> Failure:
         return Failure(str(error), "with hunter2")
 
     def fail(self, kind: str) -> None:
@@ -402,7 +402,7 @@ def test_a_small_allowance_says_nothing_about_the_server(server: Server) -> None
 
 
 def test_messages_of_a_server_are_one_line(server: Server) -> None:
-    server.failure = lambda error: Failure("unreachable", "\0\x1b[31m" + 9 * "gar\nbage " + 999 * "x")
+    server.client_failure = lambda error: Failure("unreachable", "\0\x1b[31m" + 9 * "gar\nbage " + 999 * "x")
     server.fail("unreachable")
     with pytest.warns(UserWarning) as caught:
         Guard(server).get("a")

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request
 
 import pytest
 
+from tests.runtime.redis_server import redis_server
 from tests.runtime.s3_server import ACCESS_KEY, S3Server, s3_server
 from tests.runtime.test_shared_cache import another_machine, eventually, failures, objects
 from tilework import knobs, metrics
@@ -134,6 +136,42 @@ def check_cache(tmp_path: Path) -> None:
     assert load_entry(KEY, "add") == FILES and not failures()
 
 
+def check_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    """An object that is too large is not read, however patient the client is; others are."""
+    knobs.cache.connect_timeout, knobs.cache.timeout = PATIENT
+    store_entry(KEY, "add", FILES)
+    store_entry(OTHER, "add", {"add.obj": bytes(4 << 20)})
+    another_machine(tmp_path)
+    monkeypatch.setattr(module, "LARGEST", 1 << 20)
+    with pytest.warns(UserWarning, match="has an entry that is not used .damaged: it has more than"):
+        assert load_entry(OTHER, "add") is None
+    assert load_entry(KEY, "add") == FILES and failures() == {"damaged": 1}
+    assert metrics.total("remote_bytes", direction="received") < 1 << 20
+
+
+def test_a_large_object_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "mnt").mkdir()
+    knobs.cache.url, knobs.cache.key = f"file://{folder}", SECRET
+    metrics.reset()
+    check_large(tmp_path, monkeypatch, folder_store)
+
+
+def test_a_large_object_of_http(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_large(tmp_path, monkeypatch, http_store)
+
+
+def test_a_large_object_of_s3(own_s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilework.runtime.kernel_cache.remote import object_store
+
+    check_large(tmp_path, monkeypatch, object_store)
+
+
+def test_a_large_value_of_redis(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tilework.runtime.kernel_cache.remote import redis_store
+
+    check_large(tmp_path, monkeypatch, redis_store)
+
+
 def test_a_folder(tmp_path: Path) -> None:
     (folder := tmp_path / "mnt").mkdir()
     check_store(open_store(f"file://{folder}"))
@@ -145,11 +183,21 @@ def test_http(web: Web, tmp_path: Path) -> None:
     check_cache(tmp_path)
 
 
-def test_redis(tmp_path: Path) -> None:
-    from tests.runtime.redis_server import redis_server
+@pytest.fixture(params=["redis", "unix"])
+def redis_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty Redis, reached by TCP or by a socket."""
+    with TemporaryDirectory() as folder:  # the path of a socket must be short
+        socket = f"{folder}/redis.sock"
+        with redis_server(tmp_path, "--unixsocket", socket) as server:
+            knobs.cache.url, knobs.cache.key = server.url if request.param == "redis" else f"unix://{socket}", SECRET
+            metrics.reset()
+            server.client.ping()  # it listens at the socket, too
+            yield knobs.cache.url
 
-    with redis_server(tmp_path) as server:
-        check_store(open_store(server.url, PATIENT))
+
+def test_redis(redis_url: str, tmp_path: Path) -> None:
+    check_store(open_store(redis_url, PATIENT))
+    check_cache(tmp_path)
 
 
 # ---- S3
@@ -282,14 +330,6 @@ def test_a_server_of_http_that_takes_nothing(web: Web, tmp_path: Path, status: i
     assert load_entry(KEY, "add") == FILES
 
 
-def test_an_answer_of_http_that_is_too_large(web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store_entry(KEY, "add", FILES)
-    another_machine(tmp_path)
-    monkeypatch.setattr(http_store, "LARGEST", 100)
-    with pytest.warns(UserWarning, match="has an entry that is not used .damaged: an answer of more than 0 MiB"):
-        assert load_entry(KEY, "add") is None
-
-
 def test_a_server_of_http_that_hangs(web: Web) -> None:
     web.delay, knobs.cache.timeout = 30.0, 0.2
     with pytest.warns(UserWarning, match="time-out"):
@@ -388,6 +428,22 @@ def test_a_writer_of_a_folder_that_is_killed_leaves_no_entry(tmp_path: Path, mon
     monkeypatch.setattr(os, "replace", lambda source, target: None)  # it dies before
     store.put(shared_cache.object_name(KEY, "add"), b"data")
     assert list(store.names("")) == [] and len(objects(folder)) == 1
+
+
+def test_what_is_no_file_of_a_folder(tmp_path: Path) -> None:
+    """Opening a pipe waits for its writer, and a folder cannot be read."""
+    (folder := tmp_path / "mnt").mkdir()
+    knobs.cache.url, knobs.cache.key = f"file://{folder}", SECRET
+    metrics.reset()
+    store_entry(KEY, "add", FILES)
+    another_machine(tmp_path)
+    pipe, inner = (folder / shared_cache.object_name(key, "add") for key in ("01" * 32, "02" * 32))
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+    inner.mkdir(parents=True)
+    with pytest.warns(UserWarning, match="has an entry that is not used .wrong type: it is not a file"):
+        assert [load_entry(key, "add") for key in ("01" * 32, "02" * 32)] == [None, None]
+    assert load_entry(KEY, "add") == FILES and failures() == {"wrong type": 2}
 
 
 @pytest.mark.parametrize("name", ["../x", "a//b", "/a", "a/.", ""])

@@ -5,11 +5,12 @@ umask of the process that writes a file decides who may read and change it.
 """
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
 from tilework.runtime.kernel_cache.entry import unique_name
-from tilework.runtime.kernel_cache.remote.store import CLAIM, LARGEST, Failure, RemoteStore
+from tilework.runtime.kernel_cache.remote.store import CLAIM, LARGEST, Failure, RemoteStore, Unusable, too_large
 
 UNFINISHED = ".tmp"
 ERRORS = {"ENOSPC": "full", "EDQUOT": "full", "EROFS": "read-only", "EACCES": "read-only", "EPERM": "read-only"}
@@ -26,8 +27,13 @@ class FolderStore(RemoteStore):
 
     def get(self, name: str) -> bytes | None:
         try:
-            with open(self.path(name), "rb") as file:
-                return file.read(LARGEST)
+            info = os.stat(path := self.path(name))
+            if not stat.S_ISREG(info.st_mode):  # opening a pipe waits for its writer
+                raise Unusable("wrong type", "it is not a file")
+            if info.st_size > LARGEST:
+                raise too_large()
+            with open(path, "rb") as file:
+                return file.read(info.st_size)
         except (FileNotFoundError, NotADirectoryError):
             self.ping()
             return None
@@ -78,7 +84,7 @@ class FolderStore(RemoteStore):
     def ping(self) -> None:
         os.stat(self.address.path)
 
-    def failure(self, error: Exception) -> Failure:
+    def client_failure(self, error: Exception) -> Failure:
         import errno  # lazily: only failures have one
 
         number = errno.errorcode.get(getattr(error, "errno", None) or 0, "")

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
 from tilework.process.forks import cached_property
-from tilework.runtime.kernel_cache.remote.store import LARGEST, Failure, RemoteStore
+from tilework.runtime.kernel_cache.remote.store import LARGEST, Failure, RemoteStore, too_large
 
 ABSENT = frozenset({404, 410})
 TAKEN = frozenset({409, 412})
@@ -50,10 +50,6 @@ def origin(url: str) -> tuple[str, str, int] | None:
         return None
 
 
-class TooLarge(Exception):
-    """An answer that no entry can be: it is not read."""
-
-
 class HttpStore(RemoteStore):
     """A store whose objects are at URLs; see the module docstring."""
 
@@ -82,7 +78,7 @@ class HttpStore(RemoteStore):
         request = Request(self.url(name), data, sent, method=method)
         with self.opener.open(request, timeout=self.timeouts.object) as answer:
             if (answer.length or 0) > LARGEST or len(found := answer.read(LARGEST + 1)) > LARGEST:
-                raise TooLarge(f"an answer of more than {LARGEST >> 20} MiB")
+                raise too_large()
             return found
 
     def get(self, name: str) -> bytes | None:
@@ -115,11 +111,9 @@ class HttpStore(RemoteStore):
     def names(self, prefix: str) -> Iterator[str]:
         raise NotImplementedError("HTTP has no way to list what a server has")
 
-    def failure(self, error: Exception) -> Failure:
+    def client_failure(self, error: Exception) -> Failure:
         if isinstance(error, HTTPError):
             return Failure(STATUS.get(error.code, "refused"), f"HTTP {error.code} {error.reason}")
-        if isinstance(error, TooLarge):
-            return Failure("damaged", str(error))
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, ssl.SSLError):
             return Failure("TLS", str(reason))

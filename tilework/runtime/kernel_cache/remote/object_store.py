@@ -11,7 +11,7 @@ import s3fs
 from fsspec.asyn import sync
 
 from tilework.process.forks import cached_property
-from tilework.runtime.kernel_cache.remote.store import CLAIM, Failure, RemoteStore
+from tilework.runtime.kernel_cache.remote.store import CLAIM, LARGEST, Failure, RemoteStore, too_large
 
 KINDS = {"InvalidAccessKeyId": "password", "SignatureDoesNotMatch": "password", "ExpiredToken": "password",
          "AccessDenied": "permission", "QuotaExceeded": "full", "NoSuchBucket": "unreachable"}  # fmt: skip
@@ -51,7 +51,7 @@ class ObjectStore(RemoteStore):
         try:
             # one request; `cat_file` also sends a HEAD, and lists the bucket if the object does not exist
             answer = self.files.call_s3("get_object", Bucket=bucket, Key=key)
-            return sync(self.files.loop, answer["Body"].read)
+            return sync(self.files.loop, read, answer)
         except FileNotFoundError as error:
             if code_of(error) == "NoSuchBucket":
                 raise
@@ -85,7 +85,7 @@ class ObjectStore(RemoteStore):
             if name.startswith(prefix) and not name.endswith(CLAIM):
                 yield name
 
-    def failure(self, error: Exception) -> Failure:
+    def client_failure(self, error: Exception) -> Failure:
         text, kind, code = str(error), type(error).__name__, code_of(error)
         if code in KINDS:
             return Failure(KINDS[code], text)
@@ -98,6 +98,14 @@ class ObjectStore(RemoteStore):
         if isinstance(error, TimeoutError) or "Timeout" in kind:
             return Failure("time-out", text or "no answer in time")
         return Failure("unreachable", text or kind)
+
+
+async def read(answer: Any) -> bytes:
+    """Return the object in an answer, unless it is too large."""
+    if answer.get("ContentLength", LARGEST + 1) > LARGEST:
+        answer["Body"].close()
+        raise too_large()
+    return await answer["Body"].read()
 
 
 def code_of(error: Exception) -> str:

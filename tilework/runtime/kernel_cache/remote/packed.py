@@ -25,6 +25,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tilework.runtime.kernel_cache.entry import plain
+from tilework.runtime.kernel_cache.remote.store import Unusable
 from tilework.runtime.signing import MARK, NO_MARK, BadSignature, Key
 
 MAGIC = b"\x89TWKRNL\n"
@@ -35,14 +36,6 @@ HEADER = FIXED.size + MARK.size + DIGEST
 LARGEST_INDEX = 1 << 20
 LONGEST = 3600.0  # seconds of a compilation that are believed
 LONGEST_NAME = 255  # bytes that file systems take
-
-
-class Unusable(Exception):
-    """An object that is not used; `kind` is one of `guard.KINDS`."""
-
-    def __init__(self, kind: str, why: str) -> None:
-        super().__init__(why)
-        self.kind = kind
 
 
 class Entry(NamedTuple):

@@ -5,7 +5,7 @@ The options of a URL are those of the package's `from_url` (`?ssl_cert_reqs=none
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode
 
 import redis
 from redis import exceptions
@@ -14,12 +14,14 @@ from redis.retry import Retry
 
 from tilework.runtime.kernel_cache.remote.store import (
     CLAIM,
+    LARGEST,
     LONGEST_CLAIM,
     Address,
     Failure,
     RemoteStore,
     Timeouts,
     refused,
+    too_large,
 )
 
 SHORT = {"ca": "ssl_ca_certs", "cert": "ssl_certfile", "key": "ssl_keyfile"}
@@ -48,6 +50,7 @@ class RedisStore(RemoteStore):
                 retry=Retry(NoBackoff(), 0),  # what fails is not asked again: that is the guard's business
             )
             pool = self.client.connection_pool
+            pool.connection_class = limited(pool.connection_class)
             pool.connection_class(**pool.connection_kwargs)  # does not connect, and sees what options there are
         except (TypeError, ValueError) as error:
             raise refused(address.url, address.hidden(str(error)).rpartition("() ")[2]) from None
@@ -115,7 +118,7 @@ class RedisStore(RemoteStore):
             "when full": str(memory.get("maxmemory_policy", "?")),
         }
 
-    def failure(self, error: Exception) -> Failure:
+    def client_failure(self, error: Exception) -> Failure:
         text = str(error)
         for start, kind in BEGINNINGS.items():
             if text.startswith(start):
@@ -133,6 +136,49 @@ class RedisStore(RemoteStore):
         if isinstance(error, exceptions.ConnectionError | OSError):
             return Failure("TLS" if "SSL" in text or "certificate" in text else "unreachable", text)
         return Failure("refused", text or type(error).__name__)
+
+
+class LimitedSocket:
+    """A socket that refuses to receive more than `LARGEST` bytes for one request.
+
+    The package reads a value of any length into memory. Commands that return a part of a value need permissions that
+    users with `+get` do not have.
+    """
+
+    def __init__(self, socket: Any) -> None:
+        self.socket, self.received = socket, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.socket, name)
+
+    def sendall(self, *data: Any) -> None:
+        self.received = 0
+        self.socket.sendall(*data)
+
+    def recv(self, *size: Any) -> bytes:
+        data = self.socket.recv(*size)
+        self.add(len(data))
+        return data
+
+    def recv_into(self, *buffer: Any) -> int:
+        size = self.socket.recv_into(*buffer)
+        self.add(size)
+        return size
+
+    def add(self, size: int) -> None:
+        self.received += size
+        if self.received > LARGEST:
+            raise too_large()
+
+
+def limited(connection: Any) -> Any:
+    """Return a class of connections (to a host, with TLS, through a socket) whose sockets are limited."""
+
+    class Limited(connection):
+        def _connect(self) -> LimitedSocket:
+            return LimitedSocket(super()._connect())
+
+    return Limited
 
 
 class TritonRedisStore(RedisStore):
@@ -153,9 +199,9 @@ class TritonRedisStore(RedisStore):
 
 def full_url(url: str) -> str:
     """The URL with the options' full names."""
-    parts = urlsplit(url)
-    options = [(SHORT.get(name, name), value) for name, value in parse_qsl(parts.query, keep_blank_values=True)]
-    return urlunsplit(parts._replace(query=urlencode(options)))
+    start, _, query = url.partition("?")  # `urlunsplit` makes unix:/socket of unix:///socket
+    options = [(SHORT.get(name, name), value) for name, value in parse_qsl(query, keep_blank_values=True)]
+    return f"{start}?{urlencode(options)}" if options else start
 
 
 def escaped(text: str) -> str:

@@ -69,6 +69,19 @@ class Failure(NamedTuple):
     text: str
 
 
+class Unusable(Exception):
+    """An object that is not used; `kind` is one of `guard.KINDS`."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+
+
+def too_large() -> Unusable:
+    """The error for an answer that is longer than any object: it is not read."""
+    return Unusable("damaged", f"it has more than {LARGEST >> 20} MiB")
+
+
 class Address:
     """The URL of a shared cache; its text has no password."""
 
@@ -125,7 +138,8 @@ def refused(url: str, why: str) -> RuntimeError:
 class RemoteStore(ABC):
     """Objects by name, on a server that machines share. Names are like relative paths: ``kernels/1/VOV2XK5L/add``.
 
-    Methods raise what their client raises; `failure` says what that means.
+    Methods raise what their client raises; `failure` says what that means. `get` raises `Unusable` for an object of
+    more than `LARGEST` bytes, without reading it into memory.
     """
 
     def __init__(self, address: Address, timeouts: Timeouts) -> None:
@@ -155,8 +169,12 @@ class RemoteStore(ABC):
         """Yield the names that begin with `prefix`, in no order; NotImplementedError from servers that cannot list."""
 
     @abstractmethod
+    def client_failure(self, error: Exception) -> Failure:
+        """Classify an exception of the client."""
+
     def failure(self, error: Exception) -> Failure:
         """Classify an exception that a method raised."""
+        return Failure(error.kind, str(error)) if isinstance(error, Unusable) else self.client_failure(error)
 
     def ping(self) -> None:
         """Raise what any other method would raise now."""

@@ -73,7 +73,7 @@ class BackendStore(RemoteStore):
     def names(self, prefix: str) -> Iterator[str]:
         raise NotImplementedError(f"{self.address} cannot list what it has: the interface of its class has no way to")
 
-    def failure(self, error: Exception) -> Failure:
+    def client_failure(self, error: Exception) -> Failure:
         kind = "time-out" if isinstance(error, TimeoutError) else "unreachable"
         return Failure(kind, f"{type(error).__name__}: {error}")
 
