@@ -12,6 +12,7 @@ workers compile one kernel that a message describes. Here the function may be an
 import multiprocessing
 import os
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -86,7 +87,9 @@ def work(connection: Connection, function: Callable[[int], Any]) -> None:
             answer = index, None, error_text(error)
         connection.send(answer)
     connection.close()
-    os._exit(0)  # nothing to clean up, and modules of the user may have left threads
+    if (guard := sys.modules.get("tilework.runtime.kernel_cache.remote.guard")) is not None:
+        guard.finish()
+    os._exit(0)  # nothing else to clean up, and modules of the user may have left threads
 
 
 def ended(code: int | None) -> str:

@@ -11,7 +11,9 @@
 - **A circuit breaker.** After one failure of the server no caller asks it until a background thread has received an
   answer; the pauses between its attempts double. The failure is noted in the cache folder for a minute, so that the
   next process need not find out again. A failure that only writes have (a full memory) stops only writes.
-- **Sending** happens in a thread behind a bounded queue; at its end a process waits for it, out of the allowance.
+- **Sending** happens in a thread behind a bounded queue. At its end a process waits until all is sent, as long as
+  the allowance and the other nine tenths of the seconds spent on compilations permit: an entry saves others as much. So
+  all waits together are never longer than `START` plus the compilations that were saved or made.
 - **Forks.** A child begins anew: it has neither the threads nor the connections of its parent.
 
 Each kind of failure is warned about once per process; all are counted (`tilework.metrics`).
@@ -104,6 +106,7 @@ class Guard:
         self.store, self.timeouts = store, timeouts or store.timeouts
         self.lock = threading.Lock()
         self.allowance = START
+        self.end_allowance = 0.0  # seconds that the end of the process may wait in addition
         self.is_down = False
         self.pause = FIRST_PAUSE
         self.lanes: list[Lane] = []
@@ -114,6 +117,7 @@ class Guard:
         self.changed = threading.Condition(self.lock)
         self.sends = False  # a thread does
         self.is_sending = False  # it is in the middle of one
+        self.finished = 0  # calls that it has made
         self.no_writes_before = 0.0
         self.write_pause = FIRST_PAUSE
         self.note = os.path.join(
@@ -208,10 +212,11 @@ class Guard:
             else:
                 lane.jobs.put(None)
 
-    def earn(self, seconds: float) -> None:
-        """Add seconds to the allowance, for compilations that took time or were saved."""
+    def compiled(self, seconds: float) -> None:
+        """Add the seconds that a compilation took to what this process may wait."""
         with self.lock:
-            self.allowance += seconds
+            self.allowance += SHARE * seconds
+            self.end_allowance += (1 - SHARE) * seconds
 
     # ---- failures
 
@@ -229,12 +234,7 @@ class Guard:
             return "failed"
         with self.changed:
             was_down, self.is_down = self.is_down, True
-            dropped = len(self.queue)
-            self.queue.clear()
-            self.queued_bytes = 0
-            self.changed.notify_all()
-        if dropped:
-            count("remote_entries", dropped, direction="dropped")
+        self.drop()
         if not was_down:
             self.take_note()
             self.in_background(lambda: self.revive(self.pause))
@@ -349,7 +349,7 @@ class Guard:
             starts, self.sends = not self.sends, True
             self.changed.notify_all()
         if starts:
-            at_end(self.flush)
+            at_end(self.finish)
             try:
                 threading.Thread(target=self.send_all, name="tilework shared cache", daemon=True).start()
             except RuntimeError:  # the process is ending
@@ -360,6 +360,7 @@ class Guard:
     def send_all(self) -> None:
         while True:
             with self.changed:
+                self.finished += self.is_sending
                 self.is_sending = False
                 self.changed.notify_all()
                 while not self.queue:
@@ -371,16 +372,39 @@ class Guard:
                 call()
                 self.write_pause = FIRST_PAUSE
             except Exception as error:
-                count("remote_entries", direction="dropped")
+                if size:
+                    count("remote_entries", direction="dropped")
                 self.failed(self.store.failure(error), writing=True)
 
-    def flush(self, limit: float | None = None) -> bool:
-        """Wait until all is sent, for `limit` seconds (by default, as the allowance permits); return False if not."""
-        wait = min(self.timeouts.object, self.allowance) if limit is None else limit
-        began = time.monotonic()
+    def drop(self) -> None:
+        """Send nothing of what is left, and count it."""
         with self.changed:
+            dropped = sum(size > 0 for size, _ in self.queue)  # the others release claims
+            self.queue.clear()
+            self.queued_bytes = 0
+            self.changed.notify_all()
+        if dropped:
+            count("remote_entries", dropped, direction="dropped")
+
+    def finish(self) -> None:
+        """Send what is left at the end of the process, as far as its allowances permit."""
+        if not self.flush():
+            self.drop()
+
+    def flush(self, limit: float | None = None) -> bool:
+        """Wait until all is sent, for `limit` seconds; by default as long as the allowances permit, and for each entry
+        no longer than its time-out. Return False if something is left."""
+        whole, each = limit, limit
+        if whole is None or each is None:
+            whole, each = self.allowance + self.end_allowance, self.timeouts.object
+        began = since = time.monotonic()
+        with self.changed:
+            finished = self.finished
             while (self.queue or self.is_sending) and not self.is_down:
-                if (left := began + wait - time.monotonic()) <= 0:
+                now = time.monotonic()
+                if finished != self.finished:
+                    finished, since = self.finished, now
+                if (left := min(began + whole, since + each) - now) <= 0:
                     return False
                 self.changed.wait(left)
             return not (self.queue or self.is_sending)
@@ -405,6 +429,14 @@ def flush_all(limit: float | None = None) -> bool:
     """Wait until all guards have sent what was put, for `limit` seconds each; return False if one has not."""
     done = [guard.flush(limit) for guard in tuple(GUARDS.values())]
     return all(done)
+
+
+def finish() -> None:
+    """Send what is left and keep the statistics: for processes that end by `os._exit`."""
+    for guard in tuple(GUARDS.values()):
+        guard.finish()
+    if GUARDS:
+        statistics.keep()
 
 
 def forget() -> None:

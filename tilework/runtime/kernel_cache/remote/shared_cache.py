@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from tilework import knobs
 from tilework.runtime.kernel_cache.key import file_stem, folder_of
-from tilework.runtime.kernel_cache.remote.guard import SHARE, Guard, guard_of
+from tilework.runtime.kernel_cache.remote.guard import Guard, guard_of
 from tilework.runtime.kernel_cache.remote.packed import FORMAT, Entry, Unusable, pack, unpack
 from tilework.runtime.kernel_cache.remote.store import RemoteStore, Timeouts, open_store
 from tilework.runtime.signing import SHORTEST, Key, read_key
@@ -141,7 +141,7 @@ def send_as(cache: SharedCache | None, name: str, files: Mapping[str, bytes], se
     """Send an object that may be machine code."""
     if cache is None:
         return
-    cache.guard.earn(SHARE * seconds)
+    cache.guard.compiled(seconds)
     if is_allowed(cache, cache.may_send):
         cache.put(name, files, seconds)
 
