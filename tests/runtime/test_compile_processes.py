@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tilework.errors import CompilationError
 from tilework.runtime.compile import stages
 from tilework.runtime.kernel_cache import claims, compile_once
 from tilework.runtime.kernel_cache.claims import COMPILING, DONE, LATE, MEASURING, OURS, UNFINISHED, claimed
+from tilework.runtime.kernel_cache.compile_once import making
 from tilework.runtime.kernel_cache.remote import shared_cache
 from tilework.runtime.kernel_cache.remote.guard import flush_all
 
@@ -330,6 +332,80 @@ def test_a_fork_does_not_keep_the_claim(path: str, started: Started) -> None:
     started.end(process)
     with claimed(path, 0) as claim:
         assert claim.outcome == OURS
+
+
+@pytest.mark.parametrize("is_pool", [False, True], ids=["fork", "pool"])
+def test_a_fork_while_another_thread_compiles(started: Started, is_pool: bool) -> None:
+    """The child waits for the thread of its parent, and its end does not end the claim."""
+
+    def program() -> None:
+        thread = threading.Thread(target=launch, args=(plus,))
+        thread.start()
+        started.wait_for(started.compiled)
+        if is_pool:
+            with get_context("fork").Pool(2) as pool:
+                assert pool.map(claims_here, range(4)) == [[]] * 4 and left()
+                pool.map(launch, [plus, plus])
+        else:
+            child = fork(lambda: claims_here(0) == [] or None)
+            assert os.waitpid(child, 0)[1] == 0 and left()
+            assert os.waitpid(fork(lambda: launch(plus)), 0)[1] == 0
+        thread.join()
+
+    started.start(program, compile_seconds=2)
+    assert started.end() == [0] and started.compiled() == ["plus"] and not left()
+
+
+def claims_here(number: int) -> list[str]:
+    """Return what a process believes to own."""
+    return [*claims.HELD, *(claim.path for claim in claims.OPEN)]
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Fork a child that works, and ends with code 0 if it succeeds."""
+    if process := os.fork():
+        return process
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def test_a_child_of_the_thread_that_compiles_does_not_wait_for_it(started: Started) -> None:
+    """The thread waits for the child, as in a hook of the compiler that uses a process."""
+    build = stages.build
+
+    def program() -> None:
+        def forking(*arguments: Any) -> Any:
+            stages.build = build
+            assert os.waitpid(fork(lambda: launch(plus)), 0)[1] == 0 and left()
+            return build(*arguments)
+
+        stages.build = forking
+        launch(plus)
+
+    assert started.end(started.start(program)) == [0] and not left()
+
+
+def test_a_child_does_not_release_what_its_parent_has_reserved(tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    knobs.cache.url, knobs.cache.key = f"file://{tmp_path / 'shared'}", "0123456789abcdef"
+
+    def child() -> None:
+        raise ValueError("an error in the child ends the block there")
+
+    key, parent = "ab" * 32, os.getpid()
+    with suppress(ValueError), making(key, "add", "compiles add") as claim:
+        assert claim.is_ours and shared_cache.holder(key, "add")
+        process = os.fork()
+        if process == 0:
+            child()
+        assert os.waitpid(process, 0)[1] == 0 and shared_cache.holder(key, "add") and left()
+    if os.getpid() != parent:
+        os._exit(0 if flush_all(SECONDS) else 1)
+    assert flush_all(SECONDS) and shared_cache.holder(key, "add") is None and not left()
 
 
 def test_a_thread_that_owns_a_compilation_waits_for_nothing(path: str) -> None:

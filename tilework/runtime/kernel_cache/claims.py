@@ -19,7 +19,8 @@ Without a folder that can be written no process claims or waits.
 
 A thread waits only for claims of a higher rank than those that it owns (a tuning for compilations, a compilation for
 nothing), so threads and processes cannot wait for each other in a circle. A forked child closes the claims of its
-parent, whose locks it would otherwise keep alive.
+parent, whose locks it would otherwise keep alive; for this rule those of the thread that forked are its own, because
+that thread may wait for it.
 """
 
 import errno
@@ -170,6 +171,8 @@ class Claim:
         """End the claim, or the waiting for it."""
         with GUARD:
             OPEN.discard(self)
+            if self in INHERITED:
+                INHERITED.remove(self)
             if self.is_ours:
                 HELD.pop(self.path, None)
                 if not HELD:
@@ -194,6 +197,7 @@ class Claim:
 GUARD = held_at_fork(threading.RLock())  # opening and locking: what a child closes must be known when it is forked
 OPEN: set[Claim] = set()
 HELD: dict[str, Claim] = {}  # by path
+INHERITED: list[Claim] = []  # of the thread that has forked this process
 BEATING: list[threading.Event] = []  # the thread with the heartbeats ends when its event is set
 
 
@@ -221,7 +225,10 @@ def beat_until(over: threading.Event) -> None:
 
 
 def forget() -> None:
-    """In a forked child: the claims are its parent's, and end with the parent although the child lives."""
+    """In a forked child: the claims are its parent's, and end with the parent although the child lives. The thread that
+    has forked may wait for the child, so the child does not wait for claims of that thread."""
+    me = threading.get_ident()
+    INHERITED.extend(claim for claim in HELD.values() if claim.thread == me)
     for claim in OPEN:
         if claim.handle is not None:
             with suppress(OSError):
@@ -236,9 +243,9 @@ in_child(forget)
 
 
 def may_wait(rank: int) -> bool:
-    """Return True if this thread owns only claims of lower ranks."""
+    """Return True if this thread, or the one that has forked it, owns only claims of lower ranks."""
     me = threading.get_ident()
-    return all(claim.rank < rank for claim in list(HELD.values()) if claim.thread == me)
+    return all(claim.rank < rank for claim in (*HELD.values(), *INHERITED) if claim.thread == me)
 
 
 @contextmanager

@@ -96,7 +96,8 @@ def reserved(claim: Claim, key: str, name: str, patience: float, title: str) -> 
         yield
     finally:
         over.set()
-        shared_cache.release(key, name, owner)  # after what was sent before
+        if claim.is_ours:  # not in a forked child
+            shared_cache.release(key, name, owner)  # after what was sent before
 
 
 def awaited(key: str, name: str, end: float) -> dict[str, bytes] | None:
