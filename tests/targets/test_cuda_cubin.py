@@ -29,7 +29,7 @@ from tilework import knobs
 from tilework.compiler import ASTSource, IRSource, compile, lower
 from tilework.errors import PTXASError, StageError
 from tilework.targets.base import GPUTarget, find_backend
-from tilework.targets.nvidia import cubin
+from tilework.targets.nvidia import cubin, ptx_text
 from tilework.targets.nvidia.cubin import tabulate, waiting
 from tilework.tools.cli import main
 
@@ -152,6 +152,20 @@ def test_6_14_mock_ptx_version_and_the_tools_are_in_the_hash(tmp_path: Path, mon
         len(set(found)) == 5 and identity("12.4", "77.7") == identity(None, "77.7") and "77.7" in identity(None, "77.7")
     )
     assert find_backend(BLACKWELL).hash() != find_backend(HOPPER).hash()
+
+
+def test_the_driver_that_assembles_is_in_the_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version of PTX is the newest that the driver reads, and a machine with an older one may share the cache."""
+
+    def identity(driver: str | None) -> str:
+        monkeypatch.setattr(ptx_text, "driver_release", lambda: driver)
+        return find_backend(HOPPER).hash()
+
+    with no_tools(monkeypatch, tmp_path):
+        assert len({identity("13.0"), identity("12.4"), identity(None)}) == 3
+    with monkeypatch.context() as patch:
+        patch.setenv("TRITON_PTXAS_PATH", fake_ptxas(tmp_path, "12.9"))
+        assert identity("13.0") == identity("12.4")
 
 
 def test_6_14_dump_ptxas_log(tmp_path: Path, fake: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ class CompileOptions:
     def hash(self) -> str:
         """The SHA-256 over all fields; of files that the options name, it includes the content and not the path."""
         texts = {name: by_content(name, getattr(self, name)) for name in option_names(type(self))}
-        return hashlib.sha256("_".join(f"{name}-{text}" for name, text in texts.items()).encode()).hexdigest()
+        return hashlib.sha256(repr(texts).encode()).hexdigest()
 
 
 def by_content(name: str, value: Any) -> Any:

@@ -371,7 +371,14 @@ class CudaBackend(Backend):
             check_fit(artifact, options, self.target_for(options), properties)
 
     def hash(self) -> str:
-        """Return the architecture and the releases of both assemblers, since the option `arch` may select either."""
+        """Return the architecture and the releases of both assemblers, since the option `arch` may select either.
+
+        Where the driver assembles, this is its release: an older one cannot read the PTX.
+        """
         tools = [assembler(capability) for capability in (int(self.target.arch), BLACKWELL)]
         found = "-".join(tool.version if tool is not None else "none" for tool in tools)
+        if tools[0] is None:
+            from tilework.targets.nvidia.ptx_text import driver_release  # lazily: most machines with a GPU have ptxas
+
+            found += f"-driver-{driver_release()}"
         return f"cuda-{self.target.arch}-ptxas-{knobs.nvidia.mock_ptx_version or found}-llvmlite-{llvmlite_release()}"
