@@ -502,6 +502,22 @@ def test_the_queue_is_bounded_in_bytes(folder: Path, monkeypatch: pytest.MonkeyP
     assert metrics.total("remote_entries", direction="dropped") == 1
 
 
+def test_nothing_waits_for_a_thread_that_cannot_start(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of a process Python starts no more threads."""
+    guard = Guard(server)
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        guard.put("a", b"data")
+        guard.release("a", "me")
+    assert guard.flush(0) and metrics.total("remote_entries", direction="dropped") == 1
+    guard.put("b", b"data")
+    assert guard.flush(60) and list(server.data) == ["b"]
+
+
 def test_a_callback_of_metrics_may_use_the_cache(server: Server) -> None:
     """No lock is held when users' functions run."""
     guard = Guard(server)

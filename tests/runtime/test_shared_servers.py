@@ -422,6 +422,26 @@ def test_a_folder_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert load_entry(KEY, "add") == FILES and objects(folder) == before
 
 
+def test_a_file_that_its_writer_keeps_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "mnt").mkdir()
+    knobs.cache.url, knobs.cache.key = f"file://{folder}", SECRET
+    metrics.reset()
+    for key in (KEY, OTHER):
+        store_entry(key, "add", FILES)
+    another_machine(tmp_path)
+    private = str(folder / shared_cache.object_name(KEY, "add"))
+
+    def refuse(path: str, mode: str) -> Any:
+        if path == private:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return open(path, mode)
+
+    monkeypatch.setattr(folder_store, "open", refuse, raising=False)  # file permissions do not stop root
+    with pytest.warns(UserWarning, match="has an entry that is not used .unreadable: Permission denied"):
+        assert load_entry(KEY, "add") is None
+    assert load_entry(OTHER, "add") == FILES and failures() == {"unreadable": 1}
+
+
 def test_a_writer_of_a_folder_that_is_killed_leaves_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder := tmp_path / "mnt").mkdir()
     store = open_store(f"file://{folder}")

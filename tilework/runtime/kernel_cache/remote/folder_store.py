@@ -37,6 +37,8 @@ class FolderStore(RemoteStore):
         except (FileNotFoundError, NotADirectoryError):
             self.ping()
             return None
+        except PermissionError as error:  # of one writer, with another umask
+            raise Unusable("unreadable", error.strerror or str(error)) from error
 
     def put(self, name: str, data: bytes) -> None:
         os.replace(self.written(name, data), self.path(name))

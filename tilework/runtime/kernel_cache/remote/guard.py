@@ -61,6 +61,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "read-only": (WRITES, ""),
     "permission": (WRITES, "the user of the URL may not do this"),
     "wrong type": (OBJECT, "something else has put it there"),
+    "unreadable": (OBJECT, "the umask of who writes a file decides who may read it"),
     "damaged": (OBJECT, ""),
     "signature": (OBJECT, "TILEWORK_CACHE_KEY must be the key of whoever compiles"),
 }
@@ -353,7 +354,10 @@ class Guard:
             try:
                 threading.Thread(target=self.send_all, name="tilework shared cache", daemon=True).start()
             except RuntimeError:  # the process is ending
-                self.sends = False
+                with self.lock:
+                    self.sends = False
+                    self.queue.clear()  # it has this call only
+                    self.queued_bytes = 0
                 return False
         return True
 
