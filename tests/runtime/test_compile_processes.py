@@ -339,26 +339,36 @@ def test_a_fork_while_another_thread_compiles(started: Started, is_pool: bool) -
     """The child waits for the thread of its parent, and its end does not end the claim."""
 
     def program() -> None:
-        thread = threading.Thread(target=launch, args=(plus,))
-        thread.start()
-        started.wait_for(started.compiled)
+        build, begun, over = stages.build, threading.Event(), threading.Event()
+
+        def held(*arguments: Any) -> Any:
+            begun.set()
+            assert over.wait(SECONDS)
+            return build(*arguments)
+
+        stages.build = held
+        (thread := threading.Thread(target=launch, args=(plus,))).start()
+        assert begun.wait(SECONDS)
         if is_pool:
             with get_context("fork").Pool(2) as pool:
-                assert pool.map(claims_here, range(4)) == [[]] * 4 and left()
-                pool.map(launch, [plus, plus])
+                pool.map(own_nothing, range(4))
+                assert left()
+                launched = pool.map_async(launch, [plus, plus])
+                over.set()
+                launched.get(SECONDS)
         else:
-            child = fork(lambda: claims_here(0) == [] or None)
-            assert os.waitpid(child, 0)[1] == 0 and left()
-            assert os.waitpid(fork(lambda: launch(plus)), 0)[1] == 0
+            assert os.waitpid(fork(lambda: own_nothing(0)), 0)[1] == 0 and left()
+            child = fork(lambda: launch(plus))
+            over.set()
+            assert os.waitpid(child, 0)[1] == 0
         thread.join()
 
-    started.start(program, compile_seconds=2)
+    started.start(program)
     assert started.end() == [0] and started.compiled() == ["plus"] and not left()
 
 
-def claims_here(number: int) -> list[str]:
-    """Return what a process believes to own."""
-    return [*claims.HELD, *(claim.path for claim in claims.OPEN)]
+def own_nothing(number: int) -> None:
+    assert not claims.HELD and not claims.OPEN, "a forked process believes that it owns its parent's claims"
 
 
 def fork(work: Callable[[], object]) -> int:

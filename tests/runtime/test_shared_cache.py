@@ -404,6 +404,7 @@ def test_what_was_compiled_is_sent_at_the_end(server: Server) -> None:
         guard.put(str(number), b"data")
     guard.finish()
     assert len(sent) == 10 == metrics.total("remote_entries", direction="sent")
+    assert metrics.total("remote_seconds", what="waited") > 0
 
 
 def test_what_is_not_sent_at_the_end_is_counted(server: Server) -> None:

@@ -392,8 +392,10 @@ class Guard:
 
     def finish(self) -> None:
         """Send what is left at the end of the process, as far as its allowances permit."""
+        began = time.monotonic()
         if not self.flush():
             self.drop()
+        count("remote_seconds", time.monotonic() - began, what="waited")
 
     def flush(self, limit: float | None = None) -> bool:
         """Wait until all is sent, for `limit` seconds; by default as long as the allowances permit, and for each entry
