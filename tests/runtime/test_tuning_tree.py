@@ -61,6 +61,14 @@ def test_depth_is_limited() -> None:
     assert depth(fitted(measured)) == 4 and fitted(measured, 16).loss == 0
 
 
+def test_families_have_names_of_their_own() -> None:
+    """A kernel may be called as the second family of another one."""
+    measured = [({"M": 16}, {"a": 1.0})]
+    families = [Family(kernel, "", "cpu", measured) for kernel in ("f", "f_1", "f", "g", "f_3", "f")]
+    found = [name for name in choose_of(families, {"a": {"BM": 1}}) if name.startswith("choose_")]
+    assert found == ["choose_f_2", "choose_f_1", "choose_f_4", "choose_g", "choose_f_3", "choose_f_5"]
+
+
 def test_json_is_the_same_tree() -> None:
     tree = Split("n", 2.5, Leaf('{"B": 1}', 0.0), Split("m", 7, Leaf('{"B": 2}', 0.5), Leaf("{}", 1)))
     assert tree_from_json(json.loads(json.dumps(tree_to_json(tree))), ["n", "m"]) == tree

@@ -14,7 +14,7 @@ good.
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 from tilework.light_dataclass import light_dataclass
@@ -158,21 +158,31 @@ def source(families: Sequence[Family], settings_of: Mapping[str, Mapping[str, ob
     """A module with a function for each family; `settings_of` are the settings of each configuration, by its text."""
     parts = [f"{TITLE}, {made}.", "", USE, '"""', ""]
     parts += ["from tilework import Config", ""]
-    names = [family.kernel for family in families]
-    for index, family in enumerate(families):
-        number = "" if names.count(family.kernel) == 1 else f"_{1 + names[:index].count(family.kernel)}"
+    for name, family in zip(names_of(families), families, strict=True):
         tree = fitted(family.measured)
         sizes = list(family.measured[0][0])
         types = f" of {family.types}" if family.types else ""
-        parts += ["", f"def choose_{family.kernel}{number}({', '.join(sizes)}):"]
+        parts += ["", f"def choose_{name}({', '.join(sizes)}):"]
         parts += [f'    """{family.kernel}{types} on {family.device}."""', *body(tree, settings_of, "    "), ""]
-        parts += [f"# measured for choose_{family.kernel}{number}: {', '.join(sizes)}, best time, loss by the choice"]
+        parts += [f"# measured for choose_{name}: {', '.join(sizes)}, best time, loss by the choice"]
         for shape, times in sorted(family.measured, key=lambda one: list(one[0].values())):
             best, loss = min(times.values()), losses_of(times).get(tree.answer(shape))
             text = "not measured" if loss is None else f"{loss:.1%}"
             parts.append(f"#   {', '.join(map(str, shape.values()))}: {best:.4g} ms, {text}")
         parts.append("")
     return "\n".join(parts)
+
+
+def names_of(families: Sequence[Family]) -> list[str]:
+    """Return a name for each family: its kernel, and a number if that has several families."""
+    kernels = [family.kernel for family in families]
+    names = list[str]()
+    for kernel in kernels:
+        numbered = (f"{kernel}_{number}" for number in count(1))
+        names.append(
+            kernel if kernels.count(kernel) == 1 else next(name for name in numbered if name not in {*kernels, *names})
+        )
+    return names
 
 
 USE = """    @tilework.autotune(configs, key=[...], choose=choose_KERNEL)
