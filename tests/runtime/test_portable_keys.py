@@ -29,6 +29,7 @@ import numpy as np
 import pytest
 
 import tilework
+import tilework.language as tl
 from tests.python_programs import run_python
 from tilework import knobs
 from tilework.compiler import ASTSource
@@ -546,6 +547,47 @@ def test_what_changes_the_code_changes_the_key_and_nothing_else_does(name: str, 
     assert keys[0] != keys[3], "another kernel would be taken for this one"
     assert len({*keys[:3]}) == len({*keys[3:]}) == 1, "the key depends on the location"
     assert len({*served[:3]}) == len({*served[3:]}) == 1 and served[0] != served[3], "of entries in bundles"
+
+
+LIBRARY = (
+    "import os\n__version__ = '1.0'\nN = int(os.environ['TEST_KEYS'])\n"
+    "@tilework.constexpr_function\ndef held():\n    return N\n"
+    "@tilework.constexpr_function\ndef read():\n    return int(os.environ['TEST_KEYS'])\n"
+    "class Above:\n    M = N\nclass Settings(Above):\n    pass\nsettings = Settings()\n"
+    "@tilework.constexpr_function\ndef of_class():\n    return Settings.M\n"
+    "@tilework.constexpr_function\ndef of_object():\n    return settings.M\n"
+)
+IMPORTED = "import library_of_test as lib\n"
+SETTINGS = {
+    "a global of a library's function": kernel(IMPORTED, "lib.held()"),
+    "a variable of the environment that it reads": kernel(IMPORTED, "lib.read()"),
+    "a member of its class": kernel(IMPORTED, "lib.of_class()"),
+    "a member of the class of its object": kernel(IMPORTED, "lib.of_object()"),
+    "a value in a library's module": host(IMPORTED, "lib.N"),
+    "a value in a class of a library": host(IMPORTED, "lib.Settings.M"),
+    "a value of an object of a library": host(IMPORTED + "held = lib.Settings()\n", "held.M"),
+    "a value that a program adds to the language": kernel("", "tl.of_test"),
+    "a value of the language in a method": host("", "tl.of_test.value"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_libraries_count(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version of a library does not say what the environment or the program has set in it."""
+    keys, texts = [], []
+    for value in ("1", "1", "2"):
+        folder = tmp_path / str(len(keys))
+        sys.modules.pop("library_of_test", None)
+        with monkeypatch.context() as patch:
+            patch.setenv("TEST_KEYS", value)
+            patch.setattr(tl, "of_test", tl.constexpr(int(value)), raising=False)
+            patch.syspath_prepend(folder / "site-packages")
+            sys.path.insert(0, "")
+            module = loaded(folder, {**SETTINGS[name], "site-packages/library_of_test": LIBRARY})
+            keys.append(source_of(module).hash())
+            texts.append(text_of(source_of(module)))
+            assert is_portable(portable_text(module.k))
+    assert texts[0] == texts[1] != texts[2] and keys[0] == keys[1] != keys[2]
 
 
 UNSEEN = {

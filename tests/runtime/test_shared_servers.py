@@ -189,10 +189,11 @@ def redis_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     with TemporaryDirectory() as folder:  # the path of a socket must be short
         socket = f"{folder}/redis.sock"
         with redis_server(tmp_path, "--unixsocket", socket) as server:
-            knobs.cache.url, knobs.cache.key = server.url if request.param == "redis" else f"unix://{socket}", SECRET
+            url = server.url if request.param == "redis" else f"unix://{socket}"
+            knobs.cache.url, knobs.cache.key = url, SECRET
             metrics.reset()
             server.client.ping()  # it listens at the socket, too
-            yield knobs.cache.url
+            yield url
 
 
 def test_redis(redis_url: str, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_depth_is_limited() -> None:
 
 def test_families_have_names_of_their_own() -> None:
     """A kernel may be called as the second family of another one."""
-    measured = [({"M": 16}, {"a": 1.0})]
+    measured: list[Measured] = [({"M": 16}, {"a": 1.0})]
     families = [Family(kernel, "", "cpu", measured) for kernel in ("f", "f_1", "f", "g", "f_3", "f")]
     found = [name for name in choose_of(families, {"a": {"BM": 1}}) if name.startswith("choose_")]
     assert found == ["choose_f_2", "choose_f_1", "choose_f_4", "choose_g", "choose_f_3", "choose_f_5"]

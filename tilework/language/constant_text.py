@@ -279,8 +279,12 @@ class Writer:
         shown = {name: member for name, member in vars(value).items() if name not in OF_MODULE}
         return f"module {self.text(shown)}"
 
-    def function(self, value: FunctionType) -> str:
-        """The text of a plain Python function, which runs at compile time: its code, and all that this refers to."""
+    def function(self, value: FunctionType, is_setting: bool = False) -> str:
+        """The text of a plain Python function, which runs at compile time: its code, and all that this refers to.
+
+        The version of a library stands for what its functions refer to, except for one that kernels call: `is_setting`,
+        it may return what the environment or the program has set.
+        """
         if is_of_language(value):
             return name_of(value)
         wrapped = getattr(value, "__wrapped__", None)
@@ -290,17 +294,19 @@ class Writer:
             return known
         code, cells = value.__code__, value.__closure__ or ()
         held = {name: cell.cell_contents for name, cell in zip(code.co_freevars, cells) if cell != EMPTY_CELL}
-        outside = {} if is_versioned(value) else {**self.referred(code, value.__globals__), **imported(self, value)}
+        is_known = is_versioned(value) and not is_setting
+        outside = {} if is_known else {**self.referred(code, value.__globals__), **imported(self, value)}
         inside = self.referred(code, held) if held else {}
         parts = (value.__defaults__, value.__kwdefaults__, vars(value), value.__doc__, value.__qualname__)
         notes = annotations_text(own_annotations(value))
-        unseen = "" if is_versioned(value) or UNSEEN.isdisjoint(names_in(code)) else alone(value)
+        unseen = "" if is_known or UNSEEN.isdisjoint(names_in(code)) else alone(value)
         text = f"{self.code(code)} {self.items(parts)} {notes} {outside} {inside} {unseen}"
         return f"{value.__name__}#{digest(text.encode())}{mark_of(text)}"
 
     def referred(self, code: CodeType, scope: Mapping[str, Any]) -> dict[str, str]:
         """Return the text of each outer variable that code names. Of a module of the user, only the members that the
-        code names are included, if the code shows which."""
+        code names are included, if the code shows which; of a library's modules and classes, the plain values among
+        them."""
         names = names_in(code)
         found: dict[str, str] = {}
         for name in names:
@@ -311,7 +317,8 @@ class Writer:
                 if isinstance(value, ModuleType) and not origin_of(value.__name__):
                     found[name] = self.named_members(value, code, name, names)
                 else:
-                    found[name] = self.text(value)
+                    owner = value if isinstance(value, ModuleType | type) else type(value)
+                    found[name] = f"{self.text(value)}{settings_text(owner, names)}"
             elif name in vars(builtins) and is_added(name, vars(builtins)[name]):
                 found[name] = self.text(vars(builtins)[name])
         if not ENVIRONMENT.isdisjoint(names):
@@ -376,6 +383,23 @@ def environment_text(code: CodeType) -> str:
 
     names = environment_names(code, ENVIRONMENT)
     return alone(code) if names is None else str({name: os.environ.get(name) for name in names})
+
+
+def settings_text(owner: ModuleType | type, names: Iterable[str], depth: int = 4) -> str:
+    """Return the text of the plain values with these names in a library's module or class, and in its modules and
+    classes with these names: a program or the environment may have set them."""
+    if not (is_of_library(owner) if isinstance(owner, type) else origin_of(owner.__name__)):
+        return ""
+    found: dict[str, str] = {}
+    holders = [vars(one) for one in (owner.__mro__ if isinstance(owner, type) else (owner,))]
+    for name in names:
+        value = next((holder[name] for holder in holders if name in holder), owner)
+        if type(value) in PLAIN or type(value) in (float, constexpr):
+            found[name] = portable_text(value)
+        elif isinstance(value, ModuleType | type) and value is not owner and depth:
+            found[name] = settings_text(value, names, depth - 1)
+    shown = {name: text for name, text in found.items() if text}
+    return str(shown) if shown else ""
 
 
 def is_added(name: str, value: Any) -> bool:

@@ -203,15 +203,16 @@ class _Finder:
         self.record(getattr(owner, node.attr, None), None if is_known or holder is None else node.attr, holder)
 
     def refer(self, node: ast.Attribute, value: Any, owner: Any) -> None:
-        """Record the value of ``module.member`` for the key. Members of this package's modules are part of its version,
-        unless they have been replaced; of the modules of libraries, the name is part of the key."""
+        """Record the value of ``module.member`` for the key. Functions and types of this package's modules are part of
+        its version, unless they have been replaced; of the modules of libraries, the name is part of the key."""
         names, root = [node.attr], node.value
         while isinstance(root, ast.Attribute):
             names, root = [root.attr, *names], root.value
         name = root.id if isinstance(root, ast.Name) else ""
         if isinstance(owner, ModuleType) and is_ours(owner):
             self.found.references.setdefault(name, self.scope[name])
-            if not has_key(value) and getattr(value, "__name__", node.attr) == node.attr:
+            is_plain = isinstance(value, constexpr | int | float | str)  # a value that the program may have set
+            if not is_plain and not has_key(value) and getattr(value, "__name__", node.attr) == node.attr:
                 return
         elif isinstance(owner, ModuleType) and origin_of(owner.__name__):
             self.found.references.setdefault(name, self.scope[name])

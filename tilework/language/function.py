@@ -578,7 +578,7 @@ class ConstexprFunction(JITCallable):
         if self.is_of_library:
             return super().key_text(writer)
         self.dependencies  # noqa: B018  # it refuses functions that may not be called
-        return f"{self.src if self._is_updated else ''}{writer.function(self.fn)}"
+        return f"{self.src if self._is_updated else ''}{writer.function(self.fn, is_setting=True)}"
 
     def __repr__(self) -> str:
         return f"ConstexprFunction({self.__module__}:{self.__qualname__})"
