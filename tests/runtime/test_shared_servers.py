@@ -137,7 +137,7 @@ def check_cache(tmp_path: Path) -> None:
 
 
 def check_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
-    """An object that is too large is not read, however patient the client is; others are."""
+    """An object that is too large is not used, however patient the client is; others are."""
     knobs.cache.connect_timeout, knobs.cache.timeout = PATIENT
     store_entry(KEY, "add", FILES)
     store_entry(OTHER, "add", {"add.obj": bytes(4 << 20)})

@@ -50,7 +50,6 @@ class RedisStore(RemoteStore):
                 retry=Retry(NoBackoff(), 0),  # what fails is not asked again: that is the guard's business
             )
             pool = self.client.connection_pool
-            pool.connection_class = limited(pool.connection_class)
             pool.connection_class(**pool.connection_kwargs)  # does not connect, and sees what options there are
         except (TypeError, ValueError) as error:
             raise refused(address.url, address.hidden(str(error)).rpartition("() ")[2]) from None
@@ -60,7 +59,12 @@ class RedisStore(RemoteStore):
         return PREFIX + name
 
     def get(self, name: str) -> bytes | None:
-        return self.client.get(self.redis_name(name))
+        """Return an object. Redis limits a value to 512 MiB by itself (`proto-max-bulk-len`), and asking for the length
+        first would need a permission that users with `+get` do not have."""
+        data = self.client.get(self.redis_name(name))
+        if data is not None and len(data) > LARGEST:
+            raise too_large()
+        return data
 
     def put(self, name: str, data: bytes) -> None:
         self.client.set(self.redis_name(name), data)
@@ -136,49 +140,6 @@ class RedisStore(RemoteStore):
         if isinstance(error, exceptions.ConnectionError | OSError):
             return Failure("TLS" if "SSL" in text or "certificate" in text else "unreachable", text)
         return Failure("refused", text or type(error).__name__)
-
-
-class LimitedSocket:
-    """A socket that refuses to receive more than `LARGEST` bytes for one request.
-
-    The package reads a value of any length into memory. Commands that return a part of a value need permissions that
-    users with `+get` do not have.
-    """
-
-    def __init__(self, socket: Any) -> None:
-        self.socket, self.received = socket, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.socket, name)
-
-    def sendall(self, *data: Any) -> None:
-        self.received = 0
-        self.socket.sendall(*data)
-
-    def recv(self, *size: Any) -> bytes:
-        data = self.socket.recv(*size)
-        self.add(len(data))
-        return data
-
-    def recv_into(self, *buffer: Any) -> int:
-        size = self.socket.recv_into(*buffer)
-        self.add(size)
-        return size
-
-    def add(self, size: int) -> None:
-        self.received += size
-        if self.received > LARGEST:
-            raise too_large()
-
-
-def limited(connection: Any) -> Any:
-    """Return a class of connections (to a host, with TLS, through a socket) whose sockets are limited."""
-
-    class Limited(connection):
-        def _connect(self) -> LimitedSocket:
-            return LimitedSocket(super()._connect())
-
-    return Limited
 
 
 class TritonRedisStore(RedisStore):

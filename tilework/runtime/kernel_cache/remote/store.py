@@ -139,7 +139,7 @@ class RemoteStore(ABC):
     """Objects by name, on a server that machines share. Names are like relative paths: ``kernels/1/VOV2XK5L/add``.
 
     Methods raise what their client raises; `failure` says what that means. `get` raises `Unusable` for an object of
-    more than `LARGEST` bytes, without reading it into memory.
+    more than `LARGEST` bytes, without reading it into memory where the client can tell.
     """
 
     def __init__(self, address: Address, timeouts: Timeouts) -> None:
