@@ -37,6 +37,23 @@ def at_run_time(x, offsets, INDEX: tl.constexpr):
     return x[i], x[-i - 1], x[:, i][INDEX]
 
 
+@jit
+def in_loops(x, counts):
+    """Parts that are assigned in loops only, which must carry the whole tile."""
+    n = tl.max(counts, 0)
+    for j in range(n):
+        x[j] += 1
+    j = 0
+    while j < n:
+        if j > 1:
+            x[j] = x[j - 1] + 1
+        j += 1
+    for j in range(n):
+        for k in range(n):
+            x[k] += j
+    return x
+
+
 @st.composite
 def subscripts(draw: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """Items that take some of every axis, with new axes and an ellipsis among them."""
@@ -78,6 +95,26 @@ def test_a_part_without_elements_takes_any_number() -> None:
 def test_places_of_run_time(position: int) -> None:
     x = np.arange(16, dtype=np.float32).reshape(4, 4) - 5
     agree(at_run_time, x, np.array([0, position], np.int32), params=((slice(1, 3), None),))
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_parts_assigned_in_loops(count: int) -> None:
+    x = np.arange(8, dtype=np.int32) * 10
+    agree(in_loops, x, np.array([0, count], np.int32))
+    expected = x.copy()
+    expected[:count] += 1
+    for j in range(2, count):
+        expected[j] = expected[j - 1] + 1
+    expected[:count] += sum(range(count))
+    out = np.empty_like(x)
+    loops_kernel[(1,)](x, out, count)
+    assert np.array_equal(out, expected)
+
+
+@tilework.jit
+def loops_kernel(x_ptr, out_ptr, count):
+    i = tl.arange(0, 8)
+    tl.store(out_ptr + i, in_loops(tl.load(x_ptr + i), tl.full((2,), count, tl.int32)))
 
 
 REFUSED = {

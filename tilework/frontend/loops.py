@@ -59,7 +59,7 @@ from tilework.language import core as tl
 from tilework.language.advice import dtype_meant
 from tilework.language.typing import triton_messages
 from tilework.language.typing.promotion import constant_dtype
-from tilework.language.typing.python_names import loop_index_type
+from tilework.language.typing.python_names import assigned_name, loop_index_type
 
 HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_specialize disable_licm".split()
 
@@ -152,11 +152,8 @@ def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
     if cached is None:
         nodes = [inner for statement in body for inner in ast.walk(statement)]
         indices = {id(inner.target) for inner in nodes if isinstance(inner, ast.For)}
-        cached = frozenset(
-            inner.id
-            for inner in nodes
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store) and id(inner) not in indices
-        )
+        assigned = (assigned_name(inner) for inner in nodes if id(inner) not in indices)
+        cached = frozenset(name for name in assigned if name is not None)
         body[0]._assigned = cached  # pyright: ignore[reportAttributeAccessIssue]
     return cached
 

@@ -32,7 +32,7 @@ from tilework.ir.ub import poison
 from tilework.language import core as tl
 from tilework.language.compile_time import same_constant
 from tilework.language.typing.promotion import constant_dtype
-from tilework.language.typing.python_names import make_tuple
+from tilework.language.typing.python_names import assigned_names, make_tuple
 from tilework.light_dataclass import light_dataclass
 from tilework.process.triton_version import follows, message
 
@@ -85,19 +85,14 @@ class DeadReturn:
 
 def note_dead(gen: FunctionGenerator, statements: Sequence[ast.stmt]) -> None:
     """Remember the `return` statements of code that is not compiled, because a branch in front of it has returned."""
-    changed = stored_in(statements)
+    changed = assigned_names(statements)
     gen.dead_returns += [DeadReturn(node, changed) for statement in statements for node in returns_in(statement)]
 
 
 def note_dead_rounds(gen: FunctionGenerator, node: ast.For) -> None:
     """Remember what later rounds of an unrolled loop would return, where that is not what this round returns."""
-    found = [DeadReturn(each, stored_in([node])) for each in returns_in(node) if each.value is not None]
+    found = [DeadReturn(each, assigned_names([node])) for each in returns_in(node) if each.value is not None]
     gen.dead_returns += [dead for dead in found if dead.node.value is not None and dead.reads(dead.node.value)]
-
-
-def stored_in(statements: Sequence[ast.stmt]) -> set[str]:
-    nodes = [node for statement in statements for node in ast.walk(statement)]
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def returns_in(tree: ast.AST) -> list[ast.Return]:

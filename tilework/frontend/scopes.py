@@ -29,7 +29,7 @@ from tilework.language.function import JITCallable, JITFunction
 from tilework.language.origins import is_of_language
 from tilework.language.typing.promotion import NUMBERS
 from tilework.language.typing.promotion import plain as unwrap
-from tilework.language.typing.python_names import describe_type, is_storable, make_tuple
+from tilework.language.typing.python_names import assigned_name, describe_type, is_storable, make_tuple
 from tilework.light_dataclass import light_dataclass
 
 NOT_CONSTEXPR = (
@@ -130,11 +130,8 @@ def assigned_lines(tree: ast.AST, name: str, where: SourceMap, updates: bool = T
     `updates`."""
     nodes = list(ast.walk(tree))
     others = set() if updates else {id(node.target) for node in nodes if isinstance(node, ast.AugAssign)}
-    return [
-        where.first_line + node.lineno - 1
-        for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name and id(node) not in others
-    ]
+    targets = [node for node in nodes if isinstance(node, ast.Name | ast.Subscript) and id(node) not in others]
+    return [where.first_line + node.lineno - 1 for node in targets if assigned_name(node) == name]
 
 
 def is_allowed_global(value: Any) -> bool:

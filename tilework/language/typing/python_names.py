@@ -40,6 +40,21 @@ def names_constexpr(annotation: ast.expr, scope: Mapping[str, Any]) -> bool:
     return isinstance(annotation, ast.Name) and scope.get(annotation.id) is constexpr
 
 
+def assigned_name(node: ast.AST) -> str | None:
+    """The variable to which a node of a syntax tree gives a value, if it does: `x` for the targets ``x`` and ``x[i]``,
+    as an assignment to a part gives the whole variable a new value."""
+    if isinstance(node, ast.Name | ast.Subscript) and isinstance(node.ctx, ast.Store):
+        name = node if isinstance(node, ast.Name) else node.value
+        return name.id if isinstance(name, ast.Name) else None
+    return None
+
+
+def assigned_names(statements: Sequence[ast.AST]) -> set[str]:
+    """The variables that get values anywhere in `statements`."""
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    return {name for node in nodes if (name := assigned_name(node)) is not None}
+
+
 def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Python's own builtins take so many arguments, by position."""
     least, most = ARITY.get(name, (0, len(args)))

@@ -23,7 +23,7 @@ from tilework.language import core as tl
 from tilework.language.dependencies import COMPILE_TIME_MODULES, SHALLOW, array_library, deeply, levels_of
 from tilework.language.function import ConstexprFunction, JITCallable
 from tilework.language.typing import triton_messages
-from tilework.language.typing.python_names import names_constexpr
+from tilework.language.typing.python_names import assigned_names, names_constexpr
 from tilework.oracles.interpreter.failures import Refused
 
 RUNTIME = "__tw__"
@@ -121,11 +121,6 @@ def agreed(values: Sequence[ast.expr | None]) -> Iterator[int]:
         yield from map(id, values)
 
 
-def stored_in(statements: Sequence[ast.stmt]) -> set[str]:
-    nodes = [node for statement in statements for node in ast.walk(statement)]
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
-
 def dead_behind(
     block: Sequence[ast.stmt], outside: list[ast.stmt], changed: set[str]
 ) -> Iterator[tuple[ast.Return, list[ast.Return], set[str]]]:
@@ -133,10 +128,14 @@ def dead_behind(
     other values there or in later rounds of a loop around it."""
     for position, statement in enumerate(block):
         if isinstance(statement, ast.Return):
-            yield statement, [node for later in outside for node in returns_in(later)], changed | stored_in(outside)
+            yield (
+                statement,
+                [node for later in outside for node in returns_in(later)],
+                changed | assigned_names(outside),
+            )
             continue
         behind = [*block[position + 1 :], *outside]
-        inside = changed | stored_in([statement]) if isinstance(statement, ast.For) else changed
+        inside = changed | assigned_names([statement]) if isinstance(statement, ast.For) else changed
         for name in ("body", "orelse"):
             yield from dead_behind(getattr(statement, name, ()), behind, inside)
 
