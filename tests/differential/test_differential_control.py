@@ -63,6 +63,65 @@ def test_loops(seed: int) -> None:
 
 
 @jit
+def indices_after_loops(x, STEP: tl.constexpr):
+    """The variable of a `for` loop has the value of its last round, as in Python."""
+    n = tl.max(x, 0)
+    seen = 0
+    for i in range(1, n, STEP):
+        seen += i
+    whole = i
+    i = 77
+    for i in range(1, n, STEP):
+        if i * 2 > n:
+            break
+    left = i
+    for i in range(n, 0, -STEP):
+        i += 10
+    down = i
+    for j in range(3):
+        seen = seen * 100 + i
+        for i in range(j, j + n, STEP):
+            seen += i
+        seen += i
+    i = 50
+    while i < 60:
+        first = i
+        for i in range(first, first + n, STEP):
+            seen += i
+        i += 1
+    for i in range(9, 0):
+        seen += i
+    return whole, left, down, seen, i, indices_in_branches(n)
+
+
+@jit
+def indices_in_branches(n):
+    i, total = 5, n
+    if n > 3:
+        for i in range(n):
+            total += i
+            for i in range(2 * n):
+                total += i
+            total += 10 * i
+    else:
+        for i in range(n):
+            if i == 1:
+                continue
+        else:
+            i += 20
+    return i + total
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("end", [2, 3, 6, 9])
+def test_indices_after_loops(end: int, step: int) -> None:
+    x = np.array([end, 0], np.int32)
+    whole, left, *_ = agree(indices_after_loops, x, params=(step,))
+    rounds = list(range(1, end, step))
+    assert whole == rounds[-1] and left == next((i for i in rounds if i * 2 > end), rounds[-1])
+
+
+@jit
 def branches(x, FLAG: tl.constexpr, NOTHING: tl.constexpr):
     s = tl.sum(x, 0)
     if FLAG:

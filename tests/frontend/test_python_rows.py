@@ -228,7 +228,7 @@ ROWS = {
     "loop, keywords of range": ("for i in range(start=3):\n    pass", Refused(TypeError, "keyword")),
     "loop, the index is a run-time value": ("for i in range(2):\n    tl.static_assert(isinstance(i, tl.tensor))", []),
     "loop, negative step": ("for i in range(7, n, -2):\n    tl.store(out + i, i)", [-1, -1, -1, -1, -1, 5, -1, 7]),
-    "loop, index after the loop": ("for i in range(3):\n    pass\ntl.store(out, tl.where(i < 3, 1, 1))", [1]),
+    "loop, index after the loop": ("for i in range(3):\n    pass\ntl.store(out, i)", [2]),
     "loop, index after a nested loop": (("for j in range(2):\n    for i in range(n):\n        pass\n    y = i\n"
                                          "tl.store(out, j * 0)"), [0]),
     "loop, index after loops of other types": ("""
@@ -239,10 +239,8 @@ ROWS = {
                 pass
         else:
             i = 2.5
-        for i in range(n.to(tl.uint32)):
-            pass
-        tl.static_assert(i.dtype == tl.uint32)
-        """, []),
+        tl.store(out, i)
+        """, Refused(TypeError, "initial value for `i` is of type int32, but the then block redefines it as int64")),
     "loop, target": ("for i, j in range(n):\n    pass", Refused(UnsupportedLanguageConstruct, "one name")),
     "loop, iterator": ("for i in ITEMS:\n    pass", Refused(RuntimeError, "Only `range` and `static_range`")),
     "loop, no iteration": ("y = 5\nfor i in range(n, n):\n    y = 6\ntl.store(out, y)", [5]),

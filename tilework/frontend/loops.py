@@ -34,7 +34,6 @@ from tilework.frontend.returns import note_dead_rounds
 from tilework.frontend.scopes import (
     contains_aggregate,
     describe_type,
-    finished_index,
     flatten,
     is_same,
     is_storable,
@@ -65,11 +64,15 @@ HINTS = "num_stages loop_unroll_factor disallow_acc_multi_buffer flatten warp_sp
 
 
 class Carried:
-    """The loop-carried variables; the induction variable `index` is not one of them."""
+    """The loop-carried variables; the induction variable `index` is one of them if it `lasts`: it is read later."""
 
-    def __init__(self, gen: FunctionGenerator, body: Sequence[ast.stmt], index: str | None = None) -> None:
+    def __init__(
+        self, gen: FunctionGenerator, body: Sequence[ast.stmt], index: str | None = None, lasts: bool = False
+    ) -> None:
         self.body = body
-        assigned = assigned_names(body)
+        assigned = assigned_names(body, lasting_indices(gen.scope.tree))
+        if lasts and index is not None:
+            assigned, index = assigned | {index}, None
         locals = {name: value for name, value in gen.scope.locals.items() if name != index}
         self.names = [
             name
@@ -146,12 +149,72 @@ class Carried:
         return handles
 
 
-def assigned_names(body: Sequence[ast.stmt]) -> frozenset[str]:
-    """Every name that is assigned somewhere in `body` (loop variables are not), remembered on its first statement."""
+def lasting_indices(tree: Any) -> frozenset[int]:
+    """The ids of the `for` loops whose variable is read after the loop, or by a later round of a loop around it.
+
+    Such a variable is loop-carried like any other, so that it has Python's value after the loop. In Triton it is poison
+    there: no program depends on another value. Unrolled loops need nothing: their variables are constants.
+    """
+    cached = getattr(tree, "_lasting", None)
+    if cached is None:
+        loops: list[tuple[ast.For, Sequence[ast.AST]]] = []
+        reads: list[tuple[Any, Sequence[ast.AST]]] = []
+        note_reads(tree, (), loops, reads)
+        cached = frozenset(
+            id(loop) for loop, around in loops if any(reads_index(loop, around, read, outer) for read, outer in reads)
+        )
+        tree._lasting = cached
+    return cached
+
+
+def note_reads(
+    node: ast.AST,
+    around: Sequence[ast.AST],
+    loops: list[tuple[ast.For, Sequence[ast.AST]]],
+    reads: list[tuple[Any, Sequence[ast.AST]]],
+) -> None:
+    """Collect the `for` loops over one name, and the reads of names, each with the loops in whose bodies it is."""
+    if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not is_unrolled(node):
+        loops.append((node, around))
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        reads.append((node, around))
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        reads.append((node.target, around))
+    inside = set(map(id, node.body)) if isinstance(node, ast.For) else set()
+    deeper = (*around, node)
+    for child in ast.iter_child_nodes(node):
+        is_inside = id(child) in inside or isinstance(node, ast.While)
+        note_reads(child, deeper if is_inside else around, loops, reads)
+
+
+def is_unrolled(loop: ast.For) -> bool:
+    """Return True for a loop over `static_range`, by its text."""
+    return isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func).endswith("static_range")
+
+
+def reads_index(loop: ast.For, around: Sequence[ast.AST], read: Any, outer: Sequence[ast.AST]) -> bool:
+    """Return True if `read`, in the loops `outer`, may get the value that `loop`, in `around`, left in its variable."""
+    assert isinstance(loop.target, ast.Name)
+    name = loop.target.id
+    owners = [each for each in outer if isinstance(each, ast.For) and getattr(each.target, "id", None) == name]
+    if read.id != name or (owners and owners[-1] not in around):
+        return False  # in the body of a loop that sets it
+    first = around.index(owners[-1]) + 1 if owners else 0
+    is_later = (read.lineno, read.col_offset) > (loop.end_lineno, loop.end_col_offset)
+    return is_later or any(each in outer for each in around[first:]) or read_in(loop.orelse, read)
+
+
+def read_in(statements: Sequence[ast.stmt], read: ast.AST) -> bool:
+    return any(node is read for statement in statements for node in ast.walk(statement))
+
+
+def assigned_names(body: Sequence[ast.stmt], lasting: frozenset[int]) -> frozenset[str]:
+    """Every name that is assigned somewhere in `body`, remembered on its first statement; of the variables of loops,
+    those that are `lasting`."""
     cached = getattr(body[0], "_assigned", None)
     if cached is None:
         nodes = [inner for statement in body for inner in ast.walk(statement)]
-        indices = {id(inner.target) for inner in nodes if isinstance(inner, ast.For)}
+        indices = {id(inner.target) for inner in nodes if isinstance(inner, ast.For) and id(inner) not in lasting}
         assigned = (assigned_name(inner) for inner in nodes if id(inner) not in indices)
         cached = frozenset(name for name in assigned if name is not None)
         body[0]._assigned = cached  # pyright: ignore[reportAttributeAccessIssue]
@@ -235,7 +298,10 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     bounds = [iterator.start, iterator.end, tl.constexpr(-step) if reverse else iterator.step]
     (lower, upper, stride), index_type = loop_bounds(gen, bounds)
     first, last = (upper, lower) if reverse else (lower, upper)
-    carried = Carried(gen, node.body, name)
+    lasts = id(node) in lasting_indices(gen.scope.tree)
+    if lasts:
+        gen.scope.locals[name] = before_loop(gen, name, gen.semantic.cast(lower, index_type, None))
+    carried = Carried(gen, node.body, name, lasts)
     block = Block()
     block.insert_arg(first.handle.type, 0, loc if reverse else name_loc(name, loc))
     carried.add_arguments(gen, block)
@@ -275,9 +341,17 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     op.attributes.update(sorted(attributes.items()))
     gen.builder.insert(op)
     gen.scope.locals = outer
-    gen.scope.locals[finished_index(name)] = gen.semantic.cast(lower, index_type, None)
     carried.bind_results(gen, kept, results[: len(kept)])
     visit_else(gen, node.orelse, stops.given(results[len(kept) :]))
+
+
+def before_loop(gen: FunctionGenerator, name: str, start: Any) -> Any:
+    """The value of a loop's variable if there is no iteration: the one from before the loop; `start`, where there is
+    none of its type."""
+    value = gen.scope.locals.get(name)
+    if isinstance(value, tl.constexpr) and type(value.value) is int:
+        value = gen.semantic.to_tensor(value)
+    return value if isinstance(value, tl.tensor) and value.type == start.type else start
 
 
 def following_index(gen: FunctionGenerator, index: Any, stride: Any, end: Any) -> Any:

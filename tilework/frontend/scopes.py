@@ -23,7 +23,7 @@ from typing import Any
 import tilework.language as language
 from tilework.errors import SourceMap
 from tilework.language import core as tl
-from tilework.language.advice import counterpart
+from tilework.language.advice import IDIOMS, counterpart
 from tilework.language.dependencies import COMPILE_TIME_MODULES
 from tilework.language.function import JITCallable, JITFunction
 from tilework.language.origins import is_of_language
@@ -69,8 +69,6 @@ class Scope:
             if type(value) is Ambiguous:
                 raise TypeError(value.text)
             return value
-        if (index := self.locals.get(finished_index(name))) is not None:
-            return index
         if name in self.captured:
             value = self.captured[name]
             if allow_any or is_allowed_global(value):
@@ -97,6 +95,8 @@ class Scope:
         if hasattr(python, name):
             if (found := counterpart(name)) is not None:
                 return f"\nhelp: use {found}"
+            if name in IDIOMS:
+                return f"\nhelp: {IDIOMS[name]}"
             return "\nhelp: it is one of Python's functions that kernels do not have"
         import difflib  # lazily: only mistakes need it
 
@@ -114,15 +114,6 @@ def about_global(name: str, value: Any) -> str:
         return "pass its values as tl.constexpr parameters, or give each a global of its own, `X = tl.constexpr(...)`"
     text = text if len(text) < 40 else "..."
     return f"write `{name} = tl.constexpr({text})`, or pass it as a tl.constexpr parameter"
-
-
-def finished_index(name: str) -> str:
-    """Return the key under which the locals keep the variable of a finished loop; never an identifier, so that branches
-    and loops ignore it.
-
-    Its value is unspecified (there may have been no iteration), but reading it is allowed.
-    """
-    return f"{name} after its loop"
 
 
 def assigned_lines(tree: ast.AST, name: str, where: SourceMap, updates: bool = True) -> list[int]:

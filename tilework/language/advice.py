@@ -6,12 +6,14 @@ the compiler and by the interpreter alike.
 
 import ast
 import re
-from types import ModuleType
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import tilework.language as language
 from tilework.language.parameters import signature_of
 from tilework.language.typing.indexing import NOT_AN_ARRAY
+from tilework.language.typing.promotion import plain
 
 CHECK_THE_SPELLING = "check the spelling"
 CHECK_THE_CALL = "check the call against the function's signature"
@@ -20,10 +22,16 @@ NUMPY_NUMBER = "write a Python number, such as 2.0 or float(x); for one of a cer
 AN_ARRAY = "an array is not a tile: use tl.arange, tl.zeros or tl.full, or pass the array to the kernel and load it"
 MATMUL = "use tl.dot(a, b)"
 POWER = "write x * x for a square, tl.sqrt(x) for a root, tl.exp(x) for e ** x, or tl.extra.libdevice.pow(x, y)"
+DIVMOD = "write `a // b` and `a % b`"
 ADVICE: tuple[tuple[str, str], ...] = (
     (r"an offset is an integer; cast", "divide integers with `//`, or convert with .to(tl.int32)"),
     (r"operands of type .*NoneType.* for `[!=]=`", "ask whether it is None: `x is None`, `x is not None`"),
     (r"operands of type .*ndarray", AN_ARRAY),
+    (
+        r"operands of type .*\bstr\b.* for `[!=]=`",
+        "pass texts at compile time: declare the parameter `NAME: tl.constexpr`",
+    ),
+    (r"must have type `constexpr\[int\]`, got \d*\.", "a size is an integer, and the shape is the first argument"),
     (
         r"operands? .*NoneType|<class 'NoneType'> to tensor|cannot cast void",
         "None is an argument that was left out, or what a call without a result gives; check where it comes from",
@@ -39,6 +47,10 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (
         r"'tuple' object has no attribute '?(append|extend|insert|pop|remove|sort|reverse|clear)",
         "lists are tuples in kernels, which do not change: write `r = r + (x,)`",
+    ),
+    (
+        r"compile_time\.tuple'> to tensor",
+        "a tuple is several values: take one, such as t[0]; masks are combined with `&` and `|`",
     ),
     (
         r"out of range: there are 0 elements",
@@ -59,9 +71,17 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "make the sizes equal, or one of them 1 (x[:, None] adds an axis)",
     ),
     (r"must be a power of 2", "round the size up with triton.next_power_of_2 and mask the rest"),
+    (
+        r"arange's arguments .* got u?int\d+\[\] and",
+        "add the run-time start to a tile that starts at 0: start + tl.arange(0, BLOCK)",
+    ),
+    (
+        r"reduce: `axis` must be constexpr, but is \w+\[.+\] at",
+        "an axis is a compile-time integer; of two tiles, tl.maximum(a, b) and tl.minimum(a, b) take each pair",
+    ),
     (r"arange's arguments .* got .*\d\.", "a size is an int: divide with `//`, or convert with int(...)"),
     (
-        r"must be of type tl\.constexpr|must be a constexpr|should be a constexpr|constexpr int|constexpr\[int\]"
+        r"must be of type tl\.constexpr|must be (a )?constexpr|should be a constexpr|constexpr int|constexpr\[int\]"
         r"|not a constexpr",
         "declare the parameter `NAME: tl.constexpr`, or compute it from constexprs",
     ),
@@ -74,7 +94,12 @@ ADVICE: tuple[tuple[str, str], ...] = (
         r"cannot convert .* to tensor",
         "only numbers and tensors are run-time values; annotate compile-time ones with tl.constexpr",
     ),
+    (r"specified for (loading|storing) block pointers|with block pointers", "pass boundary_check=(0,) instead"),
     (r"[Mm]ask .*(int1|bool)|mask must", "build the mask with a comparison, for example `mask=offsets < n`"),
+    (
+        r"Unsupported ptr type tensor_descriptor",
+        "a descriptor has methods of its own: desc.load([i, j]), desc.store([i, j], value)",
+    ),
     (
         r"Unsupported ptr type|not a pointer|unsupported ptr",
         "load and store take a pointer, or a pointer plus offsets: `ptr + tl.arange(0, BLOCK)`",
@@ -84,6 +109,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"np\.\w+\([^)]*\) is not a number|of type (float|int|uint)\d+\)$", NUMPY_NUMBER),
     (r"invalid operands of type", "cast the operands, or use an operator that these types have"),
     (r"out of range for type", "use a wider dtype, or cast the number explicitly: tl.full((), value, dtype)"),
+    (r"too many indices", "write one index for each axis; None adds an axis"),
     (
         r"unsupported tensor index",
         "Triton's blocks take only `:` and None; use tl.gather, tl.split or a new load to pick elements",
@@ -128,6 +154,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"Input shapes should have|K >= ", "pad the blocks, or use a larger BLOCK_K"),
     (r"program_id axis", "a grid has three axes: 0, 1 and 2"),
     (r"exceeds triton maximum", "use smaller blocks and more programs, or loop over parts of the tile"),
+    (r"index must be an integer tensor", "convert it: index.to(tl.int32)"),
+    (r"split needs a last axis", "make pairs first: tl.split(x.reshape(N // 2, 2)), where N is the number of elements"),
+    (r"Expected 0 <= axis < 0", "a single value has no axes; load a tile: tl.load(ptr + tl.arange(0, BLOCK))"),
+    (r"invalid axis \[", "an axis is one integer; without an axis, all elements are reduced"),
+    (r"must be positive, got -1", "write every size: none is computed from the others"),
     (r"invalid axis|duplicate axes|axis", "axes count from 0 to rank-1; negative ones from the end"),
     (r"arange", "tl.arange(0, BLOCK) with BLOCK a constexpr"),
     (r"has no attribute", CHECK_THE_SPELLING),
@@ -156,9 +187,14 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (r"for @: .*'tensor'", MATMUL),
     (r"bad operand type for abs\(\): 'tensor'", "use tl.abs"),
     (r"'?tensor'? .*define __round__", "use tl.extra.libdevice.rint"),
+    (r"unsupported operand type\(s\) .*divmod", DIVMOD),
+    (r"unsupported operand type\(s\) .*'tensor'", "kernels have no such operator; use functions of `tl`"),
     (r"unsupported operand type\(s\)", "both values are known at compile time, so Python's own rules apply"),
     (r"Expected dtype", "cast with .to(dtype)"),
 )
+
+PROGRAM = "a program works on a whole tile, not on an element: tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)"
+MEMORY = "the compiler places tiles in registers and shared memory, and inserts the barriers"
 
 OTHER_NAMES = {
     "absolute": "abs", "amax": "max", "amin": "min", "matmul": "dot", "mm": "dot", "bmm": "dot",
@@ -167,7 +203,7 @@ OTHER_NAMES = {
     "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2", "power": "pow", "transpose": "trans",
 }  # fmt: skip
 
-# what to write instead of functions and methods of arrays that the language does not have
+# what to write instead of functions and methods of Python, of arrays and of CUDA that the language does not have
 IDIOMS = {
     "mean": "divide the sum by the number of elements: tl.sum(x, axis=0) / n",
     "average": "divide the sum by the number of elements: tl.sum(x, axis=0) / n",
@@ -185,12 +221,33 @@ IDIOMS = {
     "empty": "use tl.zeros(shape, dtype)",
     "array": "make tiles with tl.arange, tl.full and tl.load; pass arrays as arguments of the kernel",
     "asarray": "make tiles with tl.arange, tl.full and tl.load; pass arrays as arguments of the kernel",
+    "linspace": "compute it: start + tl.arange(0, N) * step",
+    "stack": "use tl.join(a, b), which adds a last axis of two",
+    "relu": "use tl.maximum(x, 0.0)",
+    "bool": "compare: `x != 0`, or convert with x.to(tl.int1)",
+    "divmod": DIVMOD,
+    "str": 'only texts that are known at compile time exist; to print values, write print("x =", x)',
+    "reversed": "count down: range(n - 1, -1, -1)",
+    "data_ptr": "the value is the pointer already",
+    "numel": "pass the size as an argument of the kernel",
+    "thread_id": PROGRAM,
+    "thread_idx": PROGRAM,
+    "threadIdx": PROGRAM,
+    "block_id": PROGRAM,
+    "block_idx": PROGRAM,
+    "blockIdx": PROGRAM,
+    "syncthreads": MEMORY,
+    "shared": MEMORY,
+    "shared_memory": MEMORY,
     "copy": "a name can be bound again without changing the old value: no copy is needed",
 }
 
 
-def with_advice(error: Exception, text: str | None = None, code: str | None = None) -> str:
-    """The text of an error, with advice at its end; `code` is the expression that failed."""
+def with_advice(
+    error: Exception, text: str | None = None, code: str | None = None, scope: Mapping[str, Any] = MappingProxyType({})
+) -> str:
+    """The text of an error, with advice at its end; `code` is the expression that failed, and `scope` what its names
+    are, as far as it is known."""
     text = text if text is not None else str(error)
     if isinstance(error, KeyError | AttributeError | IndexError) and text and " " not in text.strip("'"):
         text = f"{type(error).__name__}: {text}"
@@ -198,11 +255,11 @@ def with_advice(error: Exception, text: str | None = None, code: str | None = No
         text = type(error).__name__
     if "\nhelp: " in text:
         return text
-    advice = advice_for(error, text, code)
+    advice = advice_for(error, text, code, scope)
     return f"{text}\nhelp: {advice}" if advice else text
 
 
-def advice_for(error: Exception, text: str, code: str | None) -> str | None:
+def advice_for(error: Exception, text: str, code: str | None, scope: Mapping[str, Any]) -> str | None:
     """What to do about an error; None if there is nothing to say."""
     if text.endswith(NOT_AN_ARRAY):
         return about_pointer_index(code)
@@ -211,17 +268,25 @@ def advice_for(error: Exception, text: str, code: str | None) -> str | None:
     found = next((advice for pattern, advice in ADVICE if re.search(pattern, text)), None)
     if isinstance(error, AttributeError) and error.name is not None and found in (None, CHECK_THE_SPELLING):
         return similar_attribute(error.obj, error.name)
-    return about_call(text, code) if found is CHECK_THE_CALL else found
+    return about_call(text, code, scope) if found is CHECK_THE_CALL else found
 
 
-def about_call(text: str, code: str | None) -> str:
+def about_call(text: str, code: str | None, scope: Mapping[str, Any]) -> str:
     """What a call of a function of the language lacks: the parameter that was meant, or how it is called."""
     call = next((node for node in nodes_of(code) if isinstance(node, ast.Call)), None)
+    if call is not None and isinstance(call.func, ast.Name) and (known := scope.get(call.func.id)) is not None:
+        return about_form(calling_form(getattr(known, "fn", known), call.func.id), text)
     if call is None or not isinstance(call.func, ast.Attribute):
         return CHECK_THE_CALL
     name = call.func.attr
-    function = getattr(language, name, None) or getattr(language.tensor, name, None)
-    form = calling_form(getattr(function, "fn", function), name)
+    owner = re.match(r"(\w+)\.(\w+)\(\)", text)  # of a method: tensor_descriptor.load() missing ...
+    method = getattr(getattr(language, owner[1], None), owner[2], None) if owner and owner[2] == name else None
+    function = method or getattr(language, name, None) or getattr(language.tensor, name, None)
+    return about_form(calling_form(getattr(function, "fn", function), name), text)
+
+
+def about_form(form: str, text: str) -> str:
+    """`form`, which says how a function is called, with the parameter that a misspelled keyword in `text` means."""
     if form == CHECK_THE_CALL or (misspelled := re.search(r"keyword argument '(\w+)'", text)) is None:
         return form
     import difflib  # lazily: only mistakes need it
@@ -238,7 +303,7 @@ def calling_form(callee: Any, name: str) -> str:
     except (TypeError, ValueError):
         return CHECK_THE_CALL
     named = [p for p in parameters if not p.name.startswith("_") and p.name != "self"]
-    visible = [str(p.replace(annotation=p.empty)) for p in named]
+    visible = [str(p.replace(annotation=p.empty, default=plain(p.default))) for p in named]
     return f"it is called as {name}({', '.join(visible)})"
 
 
@@ -294,11 +359,13 @@ def similar_attribute(owner: Any, name: str) -> str:
         return f"use {found}"
     if hasattr(language, name) and owner is not language:
         return f"did you mean the function `tl.{name}`?"
-    if owner is language and (found := counterpart(name)) is not None:
+    if (owner is language or owner is language.math) and (found := counterpart(name)) is not None:
         return f"use {found}"
     import difflib  # lazily: only mistakes need it
 
-    close = difflib.get_close_matches(name, (known for known in dir(owner) if not known.startswith("_")), n=1)
+    close = difflib.get_close_matches(
+        name, (known for known in dir(owner) if not known.startswith("_")), n=1, cutoff=0.7
+    )
     return f"did you mean `{close[0]}`?" if close else CHECK_THE_SPELLING
 
 
@@ -308,6 +375,11 @@ def counterpart(name: str) -> str | None:
     owners = (("tl", language), ("tl.extra.libdevice", language.extra.libdevice))
     found = ((where, getattr(owner, own, None)) for where, owner in owners)
     return next((f"{where}.{own}" for where, value in found if callable(value)), None)
+
+
+def not_jit(fn: Any) -> str:
+    """The message about a callable in the place of a @jit function."""
+    return f"expected a @jit function, got {getattr(fn, '__name__', fn)!s:.60}\nhelp: define one at module level"
 
 
 def foreign_call(library: str, callee: Any) -> str:
