@@ -6,6 +6,7 @@ import importlib.util
 import statistics
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,7 @@ def main() -> int:
     from tilework import knobs
 
     failures = 0
+    warnings.filterwarnings("ignore", "tl.make_block_ptr is deprecated")  # one example is about it
     with knobs.cache.scope(), knobs.runtime.scope(), tempfile.TemporaryDirectory() as folder:
         knobs.cache.dir = folder
         launch_case(all_cases()[0])  # the first compile loads xDSL and LLVM; the table shows what comes after

@@ -559,5 +559,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``": did you mean 'num_warps'?"``, or nothing where no known name is like it."""
     import difflib  # only mistakes need it
 
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f": did you mean {close[0]!r}?" if close else ""
+    folded = {each.lower(): each for each in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f": did you mean {folded[close[0]]!r}?" if close else ""

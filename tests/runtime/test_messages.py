@@ -104,6 +104,61 @@ def test_a_mistyped_name_in_a_grid_is_named_with_what_was_meant(kernel) -> None:
         kernel[lambda META: ({}["else"],)](X, OUT, BLOCK=16)
 
 
+GRIDS = {
+    "a quotient": ((16 / 4,), r"grid sizes are integers, got \(4.0,\)\nhelp: divide with `//`, or with tilework.cdiv"),
+    "a function without return": (lambda meta: None, "got None\nhelp: a grid is a tuple of .*, or a function"),
+    "a text": ("4", "got '4'\nhelp: a grid is a tuple of one to three integers"),
+    "an attribute": (lambda meta: (16 // meta.BLOCK,), r"no attribute 'BLOCK'\nhelp: write meta\['BLOCK'\]"),
+}
+
+
+@pytest.mark.parametrize("kernel", [copy, InterpretedFunction(copy.fn)], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_wrong_grid_is_told_what_to_write(kernel, name: str) -> None:
+    grid, words = GRIDS[name]
+    with pytest.raises((TypeError, AttributeError), match=words):
+        kernel[grid](X, OUT, BLOCK=16)
+
+
+@pytest.mark.parametrize("kernel", [copy, InterpretedFunction(copy.fn)], ids=["compiled", "interpreted"])
+def test_names_in_another_case_are_similar(kernel) -> None:
+    with pytest.raises((TypeError, KeyError), match=r"did you mean 'BLOCK'\?"):
+        kernel[(1,)](X, OUT, block=16)
+
+
+ARRAYS = {
+    "object": (np.array([None] * 16), TypeError, "no element type object"),
+    "complex64": (np.zeros(16, np.complex64), TypeError, "no element type complex64"),
+    "big-endian": (np.zeros(16, ">f4"), TypeError, "this machine's byte order, not >f4"),
+    "a wide integer": (2**70, OverflowError, "64 bits"),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_argument_that_has_no_type_is_named(name: str) -> None:
+    value, kind, words = ARRAYS[name]
+    with pytest.raises(kind, match=rf"{words} \(argument 'out' of copy\): pass a"):
+        copy[(1,)](X, value, BLOCK=16)
+
+
+def test_a_default_that_has_no_type_is_named() -> None:
+    kernel = tilework.jit(has_bad_default)
+    with pytest.raises(TypeError, match=r"type: dtype \(argument 'kind' of has_bad_default\)"):
+        kernel[(1,)](X)
+
+
+def has_bad_default(x, kind=tl.float32):
+    tl.store(x, tl.load(x).to(kind))
+
+
+def test_decorators_refuse_what_is_no_configuration_or_rule() -> None:
+    with pytest.raises(TypeError, match=r"autotune takes configurations, not dicts: write Config\(\{'BLOCK': 16\}\)"):
+        tilework.autotune(configs=[{"BLOCK": 16}], key=[])(copy)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="heuristics: the rule of 'BLOCK' is a function"):
+        tilework.heuristics({"BLOCK": 16})(copy)  # pyright: ignore[reportArgumentType]
+    assert tilework.autotune(configs=[tilework.Config({})], key="out")(copy).keys == ["out"]
+
+
 def test_launches_refuse_names_that_backends_of_triton_overlook(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its backends, which `as_triton` puts in the place of ours, take no notice of them."""
     group, entry = "tilework.backends", BACKENDS["cpu"]

@@ -31,7 +31,7 @@ def test_the_files_are_listed(
     assert main(["new", "saxpy"]) == 0
     *listed, last = capsys.readouterr().out.splitlines()
     assert sorted(listed) == sorted(str(path.relative_to(tmp_path)) for path in Path(tmp_path, "saxpy").iterdir())
-    assert last == "next: cd saxpy && python -m pytest && python benchmark.py"
+    assert last == "next: cd saxpy && pip install pytest && python -m pytest && python benchmark.py"
 
 
 def test_its_test_passes(project: Path) -> None:

@@ -31,7 +31,7 @@ from tilework.frontend.scopes import (
     unwrap,
 )
 from tilework.language import core as tl
-from tilework.language.advice import foreign_call
+from tilework.language.advice import about_form, calling_form, foreign_call
 from tilework.language.dependencies import array_library
 from tilework.language.function import (
     BoundConstexprFunction,
@@ -294,7 +294,9 @@ def bind_arguments(fn: JITCallable, args: Sequence[Any], kwargs: Mapping[str, An
     try:
         bound = fn.signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise (error if follows("call-errors") else wrong_call(fn, args, kwargs)) from None
+        error = error if follows("call-errors") else wrong_call(fn, args, kwargs)
+        form = calling_form(fn.fn, fn.__name__)
+        raise TypeError(f"{error}\nhelp: {about_form(form, str(error))}") from None
     bound.apply_defaults()
     return [as_argument(bound.arguments[name]) for name in parameters]
 

@@ -20,7 +20,14 @@ from tilework.language.advice import MATMUL, POWER
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import is_one_pointer, is_plain_view
-from tilework.language.typing.python_names import TUPLE_INDEX, attribute_name, converted, extremum, length
+from tilework.language.typing.python_names import (
+    TUPLE_INDEX,
+    attribute_name,
+    converted,
+    extremum,
+    length,
+    mixed_comparison,
+)
 from tilework.process.triton_version import follows
 
 # ---- The Python builtins that kernels may use, the calls that the compiler evaluates itself, and attributes of values.
@@ -302,6 +309,8 @@ def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
     time."""
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
+    if (problem := mixed_comparison(node)) is not None:
+        raise gen.unsupported(node, problem)
     gen.beyond_triton(node, triton_messages.COMPARISONS)
     left, result = gen.visit(node.left), tl.constexpr(True)
     for op, operand in zip(node.ops, node.comparators, strict=True):
@@ -347,6 +356,8 @@ def visit_bool_op(gen: FunctionGenerator, node: ast.BoolOp) -> Any:
         if isinstance(value, tl.tensor):
             runtime.append((operand, value))
             continue
+        if runtime and unwrap(value) is None and isinstance(operand, ast.Call):
+            gen.semantic.logical_and(runtime[0][1], gen.semantic.nothing())  # refused: the call is made in any case
         last = value
         if truth(value) != is_and:
             return value

@@ -44,7 +44,7 @@ from tilework.frontend import (
 )
 from tilework.frontend.control_flow import visit_body
 from tilework.frontend.kernel import FrontendOptions, KernelSignature, Mangler
-from tilework.frontend.messages import shortened, syntax_name
+from tilework.frontend.messages import syntax_name
 from tilework.frontend.returns import DeadReturn, Return, insert_returns
 from tilework.frontend.scopes import Scope, describe, flatten, is_storable, unflatten, unflatten_all, unwrap
 from tilework.frontend.semantic import Semantic
@@ -56,7 +56,7 @@ from tilework.ir.module_facts import mark_reproducible
 from tilework.ir.rewrite import insert_after, insert_before
 from tilework.language import core as tl
 from tilework.language import target_info
-from tilework.language.advice import with_advice
+from tilework.language.advice import not_jit, with_advice
 from tilework.language.dependencies import TOO_DEEP, deeply, levels_of
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.typing import triton_messages
@@ -338,7 +338,7 @@ class FunctionGenerator:
         if isinstance(fn, BoundJITMethod):
             args, fn = [fn.__self__, *args], fn.__func__
         if not isinstance(fn, JITFunction):
-            raise TypeError(f"expected a @jit function, got {shortened(fn)}\nhelp: define one at module level")
+            raise TypeError(not_jit(fn))
         values = calls.bind_arguments(fn, args, kwargs)
         types = [value.type if is_storable(value) else tl.constexpr_type(unwrap(value)) for value in values]
         if fn.noinline:

@@ -172,7 +172,9 @@ def trans(input: tensor, *dims: Sizes, _semantic: "Semantic" = SUPPLIED) -> tens
     if not order:
         rank = len(input.shape)
         if rank < 2:
-            raise ValueError(f"tl.trans invoked with a 0- or 1-dimensional tensor: {input} has no two axes to swap")
+            raise ValueError(
+                f"tl.trans invoked with a 0- or 1-dimensional tensor: {describe(input)} has no two axes to swap"
+            )
         order = [*range(rank - 2), rank - 1, rank - 2]
     return _semantic.permute(input, order)
 
@@ -466,12 +468,15 @@ def _region_of(fn: Callable[..., Any], _generator: Active) -> Callable[[Sequence
     return build
 
 
+def describe(value: tensor) -> str:
+    """``fp32[64]``."""
+    shape = [str(_unwrap_if_constexpr(size)) for size in value.shape]
+    return f"{value.dtype}[{', '.join(shape)}]" if shape else str(value.dtype)
+
+
 def _constant(function: str, parameter: str, value: Any) -> Any:
     """`value` as Python sees it; the shape of a result cannot depend on a value of the running kernel."""
     value = _unwrap_if_constexpr(value)
     if isinstance(value, tensor):
-        raise ValueError(
-            f"{function}: `{parameter}` must be constexpr, but is {value.type} at run time"
-            "\nhelp: declare the parameter `NAME: tl.constexpr`, or compute it from constexprs"
-        )
+        raise ValueError(f"{function}: `{parameter}` must be constexpr, but is {describe(value)} at run time")
     return value

@@ -24,6 +24,7 @@ from tilework.language import core as tl
 from tilework.language.function import constexpr_function
 
 MOST = 2**31 - 1  # along one axis
+WRONG_GRID = "a grid is a tuple of one to three integers, or a function of the arguments that returns one"
 
 
 class NoSuchParameter(KeyError):
@@ -47,6 +48,14 @@ class GridArguments(dict[str, Any]):
         advice = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(self)}"
         raise NoSuchParameter(f"the grid asks for {name!r}, which is no parameter of `{self.kernel}`\nhelp: {advice}")
 
+    def __getattr__(self, name: str) -> Any:
+        advice = f"\nhelp: write meta[{name!r}]" if name in self else ""
+        raise AttributeError(f"the arguments that a grid gets are a dict, which has no attribute {name!r}{advice}")
+
+
+def has_float(sizes: Sequence[Any]) -> bool:
+    return any(hasattr(size, "is_integer") and not hasattr(size, "__index__") for size in sizes)
+
 
 def grid_extent(grid: Any) -> tuple[int, int, int]:
     """Three sizes from one to three; a bare int counts as one."""
@@ -60,7 +69,8 @@ def grid_extent(grid: Any) -> tuple[int, int, int]:
     except TypeError:
         if callable(grid):
             raise TypeError(f"a callable grid returns one to three integers, and this one returned {grid!r}") from None
-        raise TypeError(f"grid sizes are integers, got {grid!r}") from None
+        advice = "divide with `//`, or with tilework.cdiv, which rounds up" if has_float(sizes) else WRONG_GRID
+        raise TypeError(f"grid sizes are integers, got {grid!r}\nhelp: {advice}") from None
     for size in (x, y, z):
         if not 0 <= size <= MOST:
             raise ValueError(f"grid size {size} is not between 0 and {MOST}")

@@ -247,6 +247,8 @@ def device_assert(
         else:
             raise AssertionError("nothing was raised")
     """
+    if isinstance(text := _unwrap_if_constexpr(cond), str):
+        raise TypeError(f"device_assert takes a condition, and then a text; got only {text!r}")
     return _semantic.device_assert(cond, _unwrap_if_constexpr(msg), mask)
 
 

@@ -92,9 +92,9 @@ README = """# NAME
 | file | what it is |
 |---|---|
 | `NAME.py` | the kernel, and a function that launches it |
-| `test_NAME.py` | its test: `python -m pytest` |
+| `test_NAME.py` | its test: `python -m pytest` (`pip install pytest`) |
 | `benchmark.py` | how fast it is beside NumPy: `python benchmark.py` |
-| `NAME.ipynb` | the same in a notebook: `jupyter notebook NAME.ipynb` |
+| `NAME.ipynb` | the same in a notebook: `jupyter notebook NAME.ipynb` (`pip install notebook`) |
 
 ```sh
 TRITON_SANITIZE=1 python -m pytest    # checks every access of the kernel
@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
             print(folder / path)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror}") from None
-    print(f"next: cd {folder} && python -m pytest && python benchmark.py")
+    print(f"next: cd {folder} && pip install pytest && python -m pytest && python benchmark.py")
     return 0
 
 

@@ -417,6 +417,11 @@ class Operators(Values):
 
     def _truth(self, x: Value, operator: str) -> tensor:
         value = self.to_tensor(x)
+        if value.dtype is void:
+            raise ValueError(
+                f"Cannot bitcast data-type of size 0 to data-type of size 1: `{operator}` takes bools, and this call"
+                " has no result; it would run in any case\nhelp: write `if`"
+            )
         if not value.dtype.is_bool():
             raise ValueError(
                 f"Cannot bitcast data-type of size {value.dtype.primitive_bitwidth} to data-type of size 1: "

@@ -55,6 +55,23 @@ def assigned_names(statements: Sequence[ast.AST]) -> set[str]:
     return {name for node in nodes if (name := assigned_name(node)) is not None}
 
 
+def mixed_comparison(node: ast.Compare) -> str | None:
+    """What is wrong with ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
+    comparisons do."""
+    operands = [node.left, *node.comparators]
+    if not any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd | ast.BitOr) for part in operands):
+        return None
+    parts = [
+        f"{ast.unparse(part.left)}) {'&' if isinstance(part.op, ast.BitAnd) else '|'} ({ast.unparse(part.right)}"
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd | ast.BitOr)
+        else ast.unparse(part)
+        for part in operands
+    ]
+    signs = [ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")]))[2:-2] for op in node.ops]
+    meant = "".join(f"{part} {sign} " for part, sign in zip(parts, signs, strict=False)) + parts[-1]
+    return f"`&` and `|` bind closer than comparisons: `{ast.unparse(node)}` is a chain\nhelp: write `({meant})`"
+
+
 def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Python's own builtins take so many arguments, by position."""
     least, most = ARITY.get(name, (0, len(args)))
@@ -95,7 +112,7 @@ def check_compile_time(callee: Any, args: Sequence[object]) -> None:
             raise TypeError(
                 f"`{name}` runs at compile time, but one argument is known only at run time:"
                 f" {describe_type(value.type)}"
-                "\nhelp: pass constexprs, or make it a @jit function"
+                f"\nhelp: {'use tl.cdiv' if name == 'cdiv' else 'pass constexprs, or make it a @jit function'}"
             )
 
 

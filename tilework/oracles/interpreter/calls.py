@@ -232,7 +232,13 @@ class KernelRuntime:
         """``a < b < c``: every neighbour compared, and all of it combined as `and` does."""
         self.beyond(triton_messages.COMPARISONS)
         found = [COMPARE[kind](self, a, b) for kind, a, b in zip(kinds.split(), operands, operands[1:])]
-        return self.bool_op(True, *(lambda value=value: value for value in found))
+        result: Any = True
+        for value in map(plain, found):
+            if isinstance(value, tl.tensor):
+                result = self.semantic.logical_and(result, value) if isinstance(result, tl.tensor) else value
+            elif not value:
+                return value
+        return result
 
     def not_(self, value: Any) -> Any:
         value = plain(value)

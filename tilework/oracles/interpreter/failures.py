@@ -76,7 +76,8 @@ def failure(error: Exception) -> InterpreterError:
     src, node, where = location_of(error)
     code = ast.get_source_segment(src, node) if src is not None else None
     text = f"{error}{similar_name(error)}" if isinstance(error, NameError) else None
-    return class_of(error)(repr(error), with_advice(error, text, code), src, node, where)
+    scope = found[0].f_globals if (found := kernel_frame(error)) is not None else {}
+    return class_of(error)(repr(error), with_advice(error, text, code, scope), src, node, where)
 
 
 def similar_name(error: NameError) -> str:

@@ -24,6 +24,7 @@ import numpy as np
 
 from tilework import knobs
 from tilework.errors import ArgumentError, OptionError, did_you_mean, warn_returned
+from tilework.language.advice import not_jit
 from tilework.language.compile_time import ACTIVE
 from tilework.language.function import BoundJITMethod, JITCallable, JITFunction
 from tilework.language.grid import BoundLaunch, GridArguments, grid_extent
@@ -109,6 +110,8 @@ class Interpreter:
         """Call a jit function; numbers remain compile-time values in it."""
         if isinstance(fn, BoundJITMethod):
             args, fn = [fn.__self__, *args], fn.__func__
+        if not hasattr(fn, "get_capture_scope"):
+            raise TypeError(not_jit(fn))
         named = {name: passed(value) for name, value in kwargs.items()}
         return self.python_function(fn)(*map(passed, args), **named)
 

@@ -23,7 +23,7 @@ from tilework.language import core as tl
 from tilework.language.dependencies import COMPILE_TIME_MODULES, SHALLOW, array_library, deeply, levels_of
 from tilework.language.function import ConstexprFunction, JITCallable
 from tilework.language.typing import triton_messages
-from tilework.language.typing.python_names import assigned_names, names_constexpr
+from tilework.language.typing.python_names import assigned_names, mixed_comparison, names_constexpr
 from tilework.oracles.interpreter.failures import Refused
 
 RUNTIME = "__tw__"
@@ -390,6 +390,8 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
+            if (problem := mixed_comparison(node)) is not None:
+                raise Refused(problem, node)
             kinds = ast.Constant(" ".join(type(op).__name__ for op in node.ops))
             return self.runtime_call("chain", node, kinds, *map(self.visit, (node.left, *node.comparators)))
         if isinstance(node.ops[0], ast.Is | ast.IsNot):

@@ -111,7 +111,9 @@ class Autotuner(Wrapper):
         if isinstance(configs, Space):
             configs.check_names(self.__name__, self.arg_names)
         self.configs = list(configs) if configs else [Config({})]
-        self.keys = list(key)
+        if (wrong := next((each for each in self.configs if isinstance(each, Mapping)), None)) is not None:
+            raise TypeError(f"autotune takes configurations, not dicts: write Config({wrong!r})")
+        self.keys = [key] if isinstance(key, str) and key in arg_names else list(key)
         self.choose = choose
         self.search: Search | None = None
         if search is not None:

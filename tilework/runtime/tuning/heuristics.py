@@ -120,6 +120,9 @@ def heuristics(values: Mapping[str, Callable[[dict[str, Any]], object]]) -> Call
         total[(1,)](x, out, 100)  # BLOCK is 128
         assert out[0] == x.sum()
     """
+    for name, rule in values.items():
+        if not callable(rule):
+            raise TypeError(f"heuristics: the rule of {name!r} is a function, such as lambda args: 64, not {rule!r}")
     return lambda fn: Heuristics(fn, parameters_of(fn, "heuristics"), values)
 
 

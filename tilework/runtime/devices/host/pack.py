@@ -195,7 +195,10 @@ def writable(arg: Any, name: str) -> int:
         HAS_FLAGS[kind] = hasattr(getattr(arg, "flags", None), "writeable")
     if HAS_FLAGS[kind]:
         if not arg.flags.writeable:
-            raise ValueError(f"{name} writes to an array that is read-only: pass a copy, or set its flags.writeable")
+            raise ValueError(
+                f"{name} writes to an array that is read-only, of shape {arg.shape} and type {arg.dtype}:"
+                " pass a copy, or set its flags.writeable"
+            )
     elif kind is TensorWrapper:
         return writable(arg.base, name)
     return address(arg)

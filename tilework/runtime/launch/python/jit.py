@@ -221,7 +221,7 @@ class JITFunction(KernelInterface, LanguageFunction):
         kernels, keys, target, backend, bind = self.device_caches[cache_key]
         try:
             values, specs, kinds, options = bind(*args, **kwargs)
-        except TypeError as error:
+        except (TypeError, OverflowError) as error:
             from tilework.runtime.launch.python.specialize import wrong_call  # lazily: only mistakes need it
 
             raise wrong_call(self, error, args, kwargs) from None

@@ -89,6 +89,7 @@ def is_converted(type: str) -> bool:
 
 
 Spec = tuple[Any, Any]
+REFUSED = (ArgumentError, OverflowError)  # of an argument
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX, UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
@@ -104,11 +105,11 @@ def dtype_code(dtype: object) -> str:
     if code is None:
         name = getattr(dtype, "name", None)
         if getattr(dtype, "isnative", True) is False:
-            raise TypeError(no_element_type(dtype))
+            raise ArgumentError(no_element_type(dtype))
         try:
             code = _codes[dtype] = canonicalize_dtype(name if isinstance(name, str) else dtype)
         except KeyError:
-            raise TypeError(no_element_type(dtype)) from None
+            raise ArgumentError(no_element_type(dtype)) from None
     return code
 
 
@@ -123,7 +124,7 @@ def specialize_int(value: int, specialize_value: bool, align: bool) -> Spec:
     elif 0 <= value <= UINT64_MAX:
         type = "u64"
     else:
-        raise OverflowError(f"{value} does not fit into 64 bits")
+        raise OverflowError(f"{value} does not fit into 64 bits: pass a smaller integer, or a float")
     if not specialize_value:
         return (type, None)
     return (type, "D" if align and value % ALIGNMENT == 0 else "")
@@ -543,12 +544,15 @@ def forced_int(type: str, value: Any, specialize_value: bool = True) -> Spec:
 #     kernel[grid]([1, 2], 64)     failed to specialize argument of type: list (argument 'x' of kernel): pass ...
 
 
-def wrong_call(fn: JITFunction, error: TypeError, args: Sequence[object], kwargs: Mapping[str, object]) -> TypeError:
-    """Return the error of a binder as a message about the user's call; any other TypeError unchanged."""
-    if isinstance(error, ArgumentError):
+def wrong_call(
+    fn: JITFunction, error: TypeError | OverflowError, args: Sequence[object], kwargs: Mapping[str, object]
+) -> TypeError | OverflowError:
+    """Return the error of a binder as a message about the user's call; any other error unchanged."""
+    if isinstance(error, REFUSED):
         name = refused_argument(fn, args, kwargs)
         head, separator, rest = str(error).partition(": pass ")
-        return ArgumentError(f"{head} (argument {name!r} of {fn.__name__}){separator}{rest}") if name else error
+        text = f"{head} (argument {name!r} of {fn.__name__}){separator}{rest}"
+        return type(error)(text) if name and separator else error
     trace = error.__traceback__
     if trace is not None and trace.tb_next is not None:
         return error  # not of the call itself: something that it called
@@ -580,11 +584,12 @@ def near(fn: JITFunction, name: str) -> str:
 
 def refused_argument(fn: JITFunction, args: Sequence[object], kwargs: Mapping[str, object]) -> str | None:
     """The parameter whose argument has no type in a kernel."""
-    given = dict(zip(fn.arg_names, args)) | {name: kwargs[name] for name in fn.arg_names if name in kwargs}
+    given = {name: param.default for name, param in fn.signature.parameters.items() if param.default is not param.empty}
+    given |= dict(zip(fn.arg_names, args)) | {name: kwargs[name] for name in fn.arg_names if name in kwargs}
     for param in fn.params:
         if param.name in given and not param.is_constexpr:
             try:
                 specialize(given[param.name])
-            except ArgumentError:
+            except REFUSED:
                 return param.name
     return None
