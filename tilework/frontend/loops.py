@@ -158,33 +158,27 @@ def lasting_indices(tree: Any) -> frozenset[int]:
     cached = getattr(tree, "_lasting", None)
     if cached is None:
         loops: list[tuple[ast.For, Sequence[ast.AST]]] = []
-        reads: list[tuple[Any, Sequence[ast.AST]]] = []
-        note_reads(tree, (), loops, reads)
+        reads: dict[str, list[tuple[ast.Name, Sequence[ast.AST]]]] = {}
+        pending: list[tuple[ast.AST, Sequence[ast.AST]]] = [(tree, ())]  # nodes, and the loops in whose bodies they are
+        while pending:
+            node, around = pending.pop()
+            read = node.target if isinstance(node, ast.AugAssign) else node
+            if isinstance(read, ast.Name) and (read is not node or isinstance(read.ctx, ast.Load)):
+                reads.setdefault(read.id, []).append((read, around))
+            if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not is_unrolled(node):
+                loops.append((node, around))
+            body = set(map(id, node.body)) if isinstance(node, ast.For | ast.While) else set()
+            is_while, inside = isinstance(node, ast.While), (*around, node)
+            pending += [
+                (child, inside if is_while or id(child) in body else around) for child in ast.iter_child_nodes(node)
+            ]
         cached = frozenset(
-            id(loop) for loop, around in loops if any(reads_index(loop, around, read, outer) for read, outer in reads)
+            id(loop)
+            for loop, around in loops
+            if any(reads_index(loop, around, *read) for read in reads.get(loop.target.id, ()))  # pyright: ignore[reportAttributeAccessIssue]
         )
         tree._lasting = cached
     return cached
-
-
-def note_reads(
-    node: ast.AST,
-    around: Sequence[ast.AST],
-    loops: list[tuple[ast.For, Sequence[ast.AST]]],
-    reads: list[tuple[Any, Sequence[ast.AST]]],
-) -> None:
-    """Collect the `for` loops over one name, and the reads of names, each with the loops in whose bodies it is."""
-    if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not is_unrolled(node):
-        loops.append((node, around))
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        reads.append((node, around))
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        reads.append((node.target, around))
-    inside = set(map(id, node.body)) if isinstance(node, ast.For) else set()
-    deeper = (*around, node)
-    for child in ast.iter_child_nodes(node):
-        is_inside = id(child) in inside or isinstance(node, ast.While)
-        note_reads(child, deeper if is_inside else around, loops, reads)
 
 
 def is_unrolled(loop: ast.For) -> bool:
@@ -192,12 +186,11 @@ def is_unrolled(loop: ast.For) -> bool:
     return isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func).endswith("static_range")
 
 
-def reads_index(loop: ast.For, around: Sequence[ast.AST], read: Any, outer: Sequence[ast.AST]) -> bool:
-    """Return True if `read`, in the loops `outer`, may get the value that `loop`, in `around`, left in its variable."""
-    assert isinstance(loop.target, ast.Name)
-    name = loop.target.id
-    owners = [each for each in outer if isinstance(each, ast.For) and getattr(each.target, "id", None) == name]
-    if read.id != name or (owners and owners[-1] not in around):
+def reads_index(loop: ast.For, around: Sequence[ast.AST], read: ast.Name, outer: Sequence[ast.AST]) -> bool:
+    """Return True if `read` of the loop's variable, in the loops `outer`, may get the value that `loop`, in `around`,
+    left there."""
+    owners = [each for each in outer if isinstance(each, ast.For) and getattr(each.target, "id", None) == read.id]
+    if owners and owners[-1] not in around:
         return False  # in the body of a loop that sets it
     first = around.index(owners[-1]) + 1 if owners else 0
     is_later = (read.lineno, read.col_offset) > (loop.end_lineno, loop.end_col_offset)
