@@ -1,4 +1,4 @@
-"""Signatures of machine code that comes from elsewhere: entries of shared caches, and bundles.
+"""Signatures of machine code from other machines: entries of shared caches, and bundles.
 
     key = Key.of("3f9c...")                            a secret that writers and readers share: HMAC-SHA256
     key = Key.of("-----BEGIN PRIVATE KEY-----...")     an Ed25519 key in PEM: the private one signs and verifies,
@@ -6,9 +6,9 @@
     mark = key.sign("tilework bundle", data)           80 bytes: the kind, the key's name, the signature
     key.check("tilework bundle", data, mark)           raises BadSignature, with the reason
 
-A signature covers a purpose and the data, so a signature made for one purpose is not valid for another. A text may have
-several keys in PEM: the first private one signs, and signatures of all of them are accepted, so that keys can be
-replaced one after the other. The name of a key is a hash; it is what messages show, the key itself never appears.
+A signature covers a purpose and the data, so a signature made for one purpose is not valid for another. A text may
+contain several keys in PEM: the first private one signs, and signatures of all of them are accepted, so that keys can
+be replaced one after the other. Messages show the name of a key, which is a hash, and never the key itself.
 
 `openssl genpkey -algorithm ed25519 -out builder.pem` makes a private key, `openssl pkey -in builder.pem -pubout -out
 reader.pem` its public one, and `openssl rand -hex 32` a secret.
@@ -149,7 +149,8 @@ def pem_key(text: str) -> Key:
 
 
 def read_key(text: str | None, file: str | None, setting: str, shortest: int = 0) -> Key | None:
-    """The key of a setting, ``<setting>`` or ``<setting>_FILE``; None if neither is set, RuntimeError if it is none."""
+    """Return the key in a setting, ``<setting>`` or ``<setting>_FILE``; None if neither is set, RuntimeError if the
+    text is not a key."""
     if text and file:
         raise RuntimeError(f"{setting} and {setting}_FILE are both set: which key is meant?")
     where = f"{setting}_FILE={file}" if file else setting

@@ -8,14 +8,14 @@
 A claim is a file, which its owner locks (`flock`), stamps every second, and removes at the end. A process that waits
 notices within `SHORTEST` to `LONGEST` seconds that
 
-- it is removed: `find` has the result, or the owner wrote `FAILED` into it, and each process does the work itself;
+- it is removed: `find` returns the result, or the owner wrote `FAILED` into it and each process does the work itself;
 - it is unlocked: the owner is dead, and one of the waiting processes is the next owner;
 - its stamp does not change for `STALE_SECONDS`: the owner is stopped (SIGSTOP), or its machine is gone. The first
   process that notices removes the file and makes a new one, for which the others wait.
 
 No clocks are compared: a waiting process measures how long it has seen the same stamp. Where files cannot be locked
 (some network file systems) the process that creates the file is the owner, and only its stamp shows that it is alive.
-Without a folder that can be written no process claims or waits.
+If the folder cannot be written, no process claims or waits.
 
 A thread waits only for claims of a higher rank than those that it owns (a tuning for compilations, a compilation for
 nothing), so threads and processes cannot wait for each other in a circle. A forked child closes the claims of its

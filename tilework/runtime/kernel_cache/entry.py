@@ -6,14 +6,14 @@
         __grp__add.json             their names, paths, sizes and SHA-256, and how long compiling took: the manifest
         .tilework                   empty; its time is that of the last use, and it marks the folder as ours
       .tmp/3141-9f86d081.../        an entry being written, or being deleted
-      .remote/                      what is known of the cache that machines share
+      .remote/                      notes on the state of the cache that machines share
 
 A writer fills a folder under ``.tmp`` and renames it to its final path, so a process killed at any moment leaves the
-old entry or the new one. Nothing is locked: of two writers one renames first, and the other finds its content there, or
-exchanges the two folders in one step, or, where the file system cannot, keeps the first. A reader opens the folder once
-and reads through that handle, so it never mixes two versions, and it checks what it reads: the checksums are also why
-entries need no fsync, for a power cut can only leave an entry that is seen to be damaged and built again. Folders and
-files that another user owns or may write are not read.
+old entry or the new one. Nothing is locked. Of two writers, one renames first; the other finds the same content there,
+or exchanges the two folders in one step, or keeps the first folder where the file system cannot exchange them. A reader
+opens the folder once and reads through that handle, so it never mixes two versions, and it verifies the checksums of
+what it reads. Because of the checksums, entries need no fsync: a power cut can only leave an entry that readers
+recognise as damaged and build again. Folders and files that another user owns or may write are not read.
 """
 
 import errno
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class Damaged(Exception):
-    """An entry that is not what was written; the message says what is wrong, `folder` which folder it was."""
+    """An entry whose content is not what was written; the message says what is wrong, and `folder` names it."""
 
     folder: os.stat_result | None = None
 

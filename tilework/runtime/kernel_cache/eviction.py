@@ -8,8 +8,8 @@ bound``. That needs no shared counter and no lock, and however many processes wr
 also deletes the unfinished entries of killed writers. Only entries with our mark are counted or deleted: Triton may use
 the same folder.
 
-A time stamp in the future, because a clock was wrong, says nothing about the last use: such an entry is the first to
-go, and gets a right stamp when it is used (`entry.py`).
+A time stamp in the future, written under a wrong clock, says nothing about the last use: such an entry is evicted
+first, and gets a correct stamp when it is used (`entry.py`).
 """
 
 import math

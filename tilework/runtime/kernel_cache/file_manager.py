@@ -6,8 +6,8 @@
     >>> manager.get_group("add.json")
     {'add.ttir': '~/.triton/cache/VOV2.../add.ttir'}
 
-When the cache folder cannot be written, files go to a folder of this process that is deleted at its end, after one
-warning: a path is what callers of `put` need.
+If the cache folder cannot be written, files go to a temporary folder of this process, after one warning, because
+callers of `put` need a path. The folder is deleted when the process ends.
 """
 
 import atexit

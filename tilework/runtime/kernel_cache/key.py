@@ -88,9 +88,9 @@ def file_hash(plugin: Plugin) -> str:
 def hash_of_sources(root: str) -> str:
     """A hash of the Python files of a package.
 
-    Reading them takes tens of milliseconds, so the hash is kept where Python keeps bytecode, and is good as long as
-    bytecode is: while every file has the size and the time of change that it had, and every folder its time, which
-    changes with its list of names.
+    Reading the files takes tens of milliseconds, so the hash is stored beside Python's bytecode. Like bytecode, it is
+    valid while the size and the modification time of every file, and the modification time of every folder (which
+    changes with its list of names), are unchanged.
     """
     if not os.path.isdir(root):  # imported from an archive
         return hashlib.sha256(content_of(archive_around(root))).hexdigest()
@@ -152,7 +152,7 @@ def keep(path: str, content: bytes) -> None:
 
 
 def content_of(path: str) -> bytes:
-    """A file, read in half of the time that a file object takes."""
+    """Return the content of a file, read in half of the time that a file object takes."""
     source = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         data = os.read(source, 1 << 16)

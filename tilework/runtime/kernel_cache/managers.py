@@ -218,7 +218,7 @@ def unwritten_entries() -> frozenset[tuple[str, str, str]]:
 
 
 def remember(key: tuple[str, str, str], files: dict[str, bytes]) -> None:
-    """Keep an entry in memory, at the cost of the oldest ones."""
+    """Keep an entry in memory, and drop the oldest ones if there are too many."""
     _memory.pop(key, None)
     _memory[key] = files
     total = sum(len(data) for entry in _memory.values() for data in entry.values())

@@ -1,4 +1,4 @@
-"""Try several configurations of a kernel, keep the fastest for each kind of input.
+"""Try several configurations of a kernel, and keep the fastest for each kind of input.
 
     @tilework.autotune(configs=[Config({"BLOCK": 64}), Config({"BLOCK": 256}, num_warps=8)], key=["n"])
     @tilework.jit
@@ -213,7 +213,7 @@ class Autotuner(Wrapper):
 
     @untraced
     def run(self, *args: Any, **kwargs: Any) -> Any:
-        """Launch with the best configuration for these arguments, which is found first if need be."""
+        """Launch with the best configuration for these arguments, after tuning if it is not known yet."""
         if (elsewhere := driver.elsewhere(self, args, kwargs)) is not None:
             with elsewhere:
                 return self.run(*args, **kwargs)
@@ -625,7 +625,7 @@ def served_choice(tuner: Autotuner, named: Mapping[str, object], kwargs: Mapping
 
 
 def check_may_tune(name: str, key: tuple[object, ...], missing: Sequence[object]) -> None:
-    """Refuse to measure under TILEWORK_NO_JIT=1; timings that are on disk are as good as ever."""
+    """Refuse to measure under TILEWORK_NO_JIT=1; timings that are on disk may still be used."""
     if missing and knobs.runtime.no_jit:
         count("refusals", kernel=name)
         raise NotRecorded(

@@ -4,24 +4,24 @@
     [0.0132, 0.0131, 0.0136]
 
 One call compiles; five more give an estimate, from which the number of repetitions follows: as many as fill `rep`
-milliseconds. On the host they begin when the process's other threads rest (`let_threads_rest`). Caches are flushed
+milliseconds. On the host they begin when the process's other threads are idle (`let_threads_rest`). Caches are flushed
 before each timed call, so that every call finds its inputs in memory. A device is timed with its own events, the host
 with its monotonic clock.
 
-When the autotuner has a best time already, a call is not measured to the end once it cannot beat that, or is known
-well enough:
+Once the autotuner has a best time, a measurement ends early if the call cannot beat that time, or if its median is
+known precisely enough:
 
 - before the warm-up, when no call of two rounds of five, some milliseconds apart, took less than 1.5 times the best
   median;
 - when none of a tenth of all calls took less than 1.2 times that, or none of a quarter less than 1.05 times;
 - when after a quarter the standard error of the median is below 0.2 %.
 
-Noise makes calls slower and almost never faster, so a call that can win shows times below its own median among its
-first ones: to be given up wrongly, every one of these calls must be that much slower than it should.
+Noise makes calls slower and almost never faster, so the first measurements of a call that can win include times below
+its median. It is abandoned wrongly only if noise slows every one of them by that factor.
 
-A GPU that has rested runs for some 0.1 s at clocks that its power does not allow for longer: matrix products on an H200
-are 8 % faster then. The autotuner compares calls of which some follow others at once and some come after a rest, for
-the compiler. So those after a rest are warmed up for that long.
+After an idle period, a GPU runs for some 0.1 s at clocks that its power limit does not sustain: matrix products on an
+H200 are 8 % faster then. The autotuner compares calls that follow others immediately with calls that had to wait for
+the compiler. Therefore it warms the GPU up for 0.1 s before the latter.
 """
 
 import gc
@@ -143,10 +143,10 @@ def must_settle(now: float) -> bool:
 
 
 def let_threads_rest() -> None:
-    """Wait until no other thread of this process computes, for REST_S at most.
+    """Wait until no other thread of this process computes, for at most REST_S.
 
-    Those of a BLAS library spin for some 0.2 s after a call. A kernel whose threads share cores with them takes
-    milliseconds, whatever it does.
+    The threads of a BLAS library spin for some 0.2 s after a call. A kernel whose threads share cores with them takes
+    milliseconds, however short it is.
     """
     end = time.monotonic() + REST_S
     while time.monotonic() < end:
@@ -311,7 +311,7 @@ def estimate_ms(clock: Clock, call: Callable[[], object]) -> float:
 
 
 def timed(clock: Clock, call: Callable[[], object]) -> tuple[Event, Event]:
-    """The events before and behind a call."""
+    """Return the events before and after a call."""
     start, end = clock.Event(enable_timing=True), clock.Event(enable_timing=True)
     start.record()
     call()
@@ -331,7 +331,7 @@ def drop_gradients(tensors: Iterable[Any]) -> None:
 
 
 def check_return_mode(mode: str) -> None:
-    """Refuse a misspelt mode before minutes of measuring."""
+    """Refuse a misspelt mode before the measurements, which may take minutes."""
     assert mode in RETURN_MODES, f"return_mode must be one of {', '.join(RETURN_MODES)}, got {mode!r}"
 
 
@@ -424,7 +424,7 @@ class Benchmark:
 
 @dataclass
 class Table:
-    """Named columns and rows of values; a cell is None where there is nothing to say."""
+    """Named columns and rows of values; a cell without a value is None."""
 
     columns: list[str]
     rows: list[list[Any]] = field(default_factory=list)

@@ -292,7 +292,7 @@ class Guard:
             threading.Thread(target=work, name="tilework shared cache", daemon=True).start()
 
     def look_at_note(self) -> None:
-        """Believe another process that the server is down, until it answers this one."""
+        """Treat the server as down if a note of another process says so, until it answers this process."""
         if self.is_down or not self.is_noted():
             return
         with self.lock:

@@ -3,7 +3,7 @@
 A user and password in the URL become an Authorization header; TLS is verified, by the system's certificates or those
 of `?ca=file`. Python's own client does it, so there is nothing to install. Claims are made with ``If-None-Match: *``.
 
-A redirection is followed, with the password only to where the URL leads itself, and never from https to http.
+Redirections are followed, with the password only to the host of the URL itself, and never from https to http.
 """
 
 import base64

@@ -1,7 +1,7 @@
-"""Objects in S3, or what speaks like it (MinIO, Ceph, R2): `s3://bucket/prefix`, through the package s3fs (fsspec).
+"""Objects in S3, or in a server with its protocol (MinIO, Ceph, R2): `s3://bucket/prefix`, through s3fs (fsspec).
 
-Credentials come from where Amazon's clients have them: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, the role
-of the machine. `?endpoint_url=http://minio:9000` and `?region=eu-west-1` say where it is, if not at Amazon's.
+Credentials come from the places where Amazon's clients look: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile,
+the role of the machine. `?endpoint_url=http://minio:9000` and `?region=eu-west-1` say where it is, if not at Amazon's.
 """
 
 from collections.abc import Iterator

@@ -11,7 +11,7 @@
     24      80     the signature of the object's name and of all bytes but these (`signing.py`); zeros without one
     104     32     SHA-256 of bytes 0 to 23, of the index and of the contents
     136     ...    the index, JSON: `name` of the object, `seconds` that its compilation took, `files`: [name, bytes]
-    ...     ...    the contents of the files, one behind the other
+    ...     ...    the contents of the files, one after the other
 
 The digest detects damage, and the signature detects a change by anyone without the key, who could compute the digest
 again. It covers the name, so an entry cannot be stored under another entry's name.
@@ -39,7 +39,7 @@ LONGEST_NAME = 255  # bytes that file systems take
 
 
 class Entry(NamedTuple):
-    """An object that is what was written."""
+    """A verified object."""
 
     files: dict[str, bytes]
     seconds: float

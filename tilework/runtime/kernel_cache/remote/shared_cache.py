@@ -5,17 +5,16 @@
     claim(key, "add", owner, 60.0)             True: compile; False: another process does; None: the server is not asked
     holder(key, "add"), release(key, "add", owner)
 
-All of them return at once where there is no shared cache, and wait no longer than `guard.py` allows. Settings that
-cannot be meant (a URL that is none, a key file that is not there, a missing package) are a RuntimeError when they are
-first used.
+All of them return at once where there is no shared cache, and wait no longer than `guard.py` allows. Invalid
+settings (a malformed URL, a missing key file, a missing package) raise a RuntimeError when they are first used.
 
     store, key = opened()                      for tools: the server itself, whose errors are raised, and the key
     unpack(name, store.get(name), key)         `packed.py`: what an object is
     store.names(KERNELS)                       "kernels/1/VOV2XK5L.../add": the local folder of an entry and its group
 
-Machine code is signed and verified (`signing.py`). Without a key nothing of it is sent or loaded, unless the user has
-said that the server is trusted. Timings of tunings are numbers in JSON, which is read strictly: they need no key, but
-where there is one they are signed like all else.
+Machine code is signed and verified (`signing.py`). Without a key, no machine code is sent or loaded, unless the user
+declares that the server is trusted. Timings of tunings are numbers in JSON, which is parsed strictly: they need no key,
+but with one they are signed like everything else.
 """
 
 import warnings

@@ -7,11 +7,11 @@
     store.claim("kernels/1/VOV2XK5L/add", "host-3141", 60.0)     True for one of those that ask, for so many seconds
 
 A store is a plain client: its methods wait for the server as long as the client's time-outs allow, and raise what the
-client raises. Launches never call them directly, but through `guard.py`, which limits what they may cost; tools that
-push and pull may.
+client raises. Launches call them only through `guard.py`, which limits what they may cost; the tools that push and
+pull call them directly.
 
-Claims are advice, by which machines agree which of them compiles: a server that cannot refuse to overwrite gives the
-claim to all of them, and then each compiles, as without claims.
+Machines use claims to agree on which of them compiles. Claims are only advice: a server that cannot refuse to overwrite
+an object gives the claim to all machines, and then each compiles, as without claims.
 """
 
 import json
@@ -129,7 +129,7 @@ SHOWN_OPTIONS = ("ca", "cert", "key", "db", "endpoint_url", "region", "ssl_cert_
 
 
 def refused(url: str, why: str) -> RuntimeError:
-    """The error for a URL that is none; a password may be anywhere in it."""
+    """Return the error for a malformed URL, without its text: a password may be anywhere in it."""
     scheme, colon, _ = url.partition("://")
     shown = f"{scheme[:20]}://..." if colon else "..." if "@" in url else url[:60]
     return RuntimeError(f"Unable to use TILEWORK_CACHE_URL={shown}: {why}; expected {FORMS}")
