@@ -237,7 +237,16 @@ def visit_for(gen: FunctionGenerator, node: ast.For) -> None:
     elif isinstance(iterator, tl.range):
         loop(gen, node, iterator)
     else:
-        raise RuntimeError("Only `range` and `static_range` iterators are currently supported")
+        raise RuntimeError(f"Only `range` and `static_range` iterators are currently supported{about(node, iterator)}")
+
+
+def about(node: ast.For, iterator: Any) -> str:
+    """Advice about a loop over a tensor."""
+    if not isinstance(iterator, tl.tensor):
+        return ""
+    if iterator.type.is_block():
+        return "\nhelp: a tile has no loop over its elements: compute with the whole tile, or reduce it (tl.sum)"
+    return f"\nhelp: write `for {ast.unparse(node.target)} in range({ast.unparse(node.iter)}):`"
 
 
 def unroll(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:

@@ -323,3 +323,37 @@ def reduce_with_a_builtin(p, n, BLOCK: tl.constexpr):
 def member_of_a_tuple(p, n, BLOCK: tl.constexpr):
     if n in (1, 2, 3):
         tl.store(p, 1.0)
+
+
+@tilework.jit
+def number_as_a_loop(p, n, BLOCK: tl.constexpr):
+    for i in n:
+        tl.store(p + i, 1.0)
+
+
+@tilework.jit
+def elements_of_a_tile(p, n, BLOCK: tl.constexpr):
+    for x in tl.load(p + tl.arange(0, BLOCK)):
+        tl.store(p, x)
+
+
+@tilework.jit
+def length_of_a_tile(p, n, BLOCK: tl.constexpr):
+    x = tl.load(p + tl.arange(0, BLOCK))
+    y = tl.sum(x, 0) / len(x)
+
+
+@tilework.jit
+def range_with_a_wrong_keyword(p, n, BLOCK: tl.constexpr):
+    for i in tl.range(0, n, stages=3):
+        tl.store(p + i, 1.0)
+
+
+@tilework.jit
+def joined_shapes(p, n, BLOCK: tl.constexpr):
+    x = tl.join(tl.arange(0, BLOCK), tl.arange(0, 8))
+
+
+@tilework.jit
+def broadcast_of_another_rank(p, n, BLOCK: tl.constexpr):
+    x = tl.broadcast_to(tl.arange(0, BLOCK), (BLOCK, 8))
