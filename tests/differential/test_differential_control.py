@@ -97,6 +97,12 @@ def indices_after_loops(x, STEP: tl.constexpr):
 @jit
 def indices_in_branches(n):
     i, total = 5, n
+    for each in range(n):
+        match (1, each):  # a pattern binds names, too
+            case (1, i):
+                total += i
+    total *= i
+    i = 5
     if n > 3:
         for i in range(n):
             total += i

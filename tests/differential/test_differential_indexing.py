@@ -51,6 +51,7 @@ def in_loops(x, counts):
     for j in range(n):
         for k in range(n):
             x[k] += j
+        x[j], x[7 - j], j = x[7 - j], x[j], 5
     return x
 
 
@@ -105,7 +106,9 @@ def test_parts_assigned_in_loops(count: int) -> None:
     expected[:count] += 1
     for j in range(2, count):
         expected[j] = expected[j - 1] + 1
-    expected[:count] += sum(range(count))
+    for j in range(count):
+        expected[:count] += j
+        expected[[j, 7 - j]] = expected[[7 - j, j]]
     out = np.empty_like(x)
     loops_kernel[(1,)](x, out, count)
     assert np.array_equal(out, expected)

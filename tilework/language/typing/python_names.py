@@ -42,7 +42,9 @@ def names_constexpr(annotation: ast.expr, scope: Mapping[str, Any]) -> bool:
 
 def assigned_name(node: ast.AST) -> str | None:
     """The variable to which a node of a syntax tree gives a value, if it does: `x` for the targets ``x`` and ``x[i]``,
-    as an assignment to a part gives the whole variable a new value."""
+    as an assignment to a part gives the whole variable a new value, and for a name in a pattern of `match`."""
+    if isinstance(node, ast.MatchAs | ast.MatchStar):
+        return node.name
     if isinstance(node, ast.Name | ast.Subscript) and isinstance(node.ctx, ast.Store):
         name = node if isinstance(node, ast.Name) else node.value
         return name.id if isinstance(name, ast.Name) else None

@@ -242,6 +242,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> list[ast.stmt]:
         refused = [self.beyond(node, triton_messages.ASSIGNMENTS)] if len(node.targets) > 1 else []
+        parts = [part for target in node.targets for part in self.take_parts(target, node)]
         for target in node.targets:
             if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and len(node.targets) == 1:
                 message = triton_messages.PART.format(ast.unparse(target))
@@ -258,7 +259,29 @@ class Rewriter(ast.NodeTransformer):
         starred = [part.value for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Starred)]
         names = [name.id for name in starred if isinstance(name, ast.Name)]
         made = [self.runtime_call("tuple_of", node, ast.Name(name, ast.Load())) for name in names]
-        return [*refused, node, *(self.assigned_to(*pair, node) for pair in zip(names, made, strict=True))]
+        starred_tuples = [self.assigned_to(*pair, node) for pair in zip(names, made, strict=True)]
+        return [*refused, node, *starred_tuples, *parts]
+
+    def take_parts(self, target: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        """Return the assignments to the targets ``x[i], y`` in their order, if parts are among them; the targets become
+        names of their own."""
+        if not any(isinstance(part, ast.Subscript) for part in getattr(target, "elts", ())):
+            return [each for part in getattr(target, "elts", ()) for each in self.take_parts(part, node)]
+        found: list[ast.stmt] = []
+        for position, element in enumerate(target.elts):  # pyright: ignore[reportAttributeAccessIssue]
+            if not isinstance(element, ast.Name | ast.Subscript):
+                raise Refused(f"assignment to {ast.unparse(target)} is not supported: parts beside tuples", target)
+            name = f"__part_{position}"
+            target.elts[position] = ast.copy_location(ast.Name(name, ast.Store()), element)  # pyright: ignore[reportAttributeAccessIssue]
+            value = ast.Name(name, ast.Load())
+            if isinstance(element, ast.Name):
+                found.append(self.assigned_to(element.id, value, element))
+                continue
+            if not isinstance(element.value, ast.Name):
+                self.check_target(element)
+            message = triton_messages.PART.format(ast.unparse(element))
+            found += [self.beyond(node, message), self.new_part(element, value)]
+        return found
 
     def new_part(self, target: ast.Subscript, value: ast.expr) -> ast.stmt:
         """``x[i] = v`` gives `x` a new value."""
