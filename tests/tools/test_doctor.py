@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_kernels_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert line.state == doctor.OK and line.text.startswith("a kernel for cpu")
     monkeypatch.setattr(doctor, "PROGRAM", "raise ValueError('wrong')")
     assert doctor.tried("cpu kernels", "native", args).text == "a small kernel failed: ValueError: wrong"
+
+
+def test_the_runtime_alone_needs_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "is_runtime_only", lambda: True)
+    monkeypatch.setitem(sys.modules, "tilework.targets.amd.code_object", None)  # pyright: ignore[reportArgumentType]
+    assert [line.state for line in doctor.amd(argparse.Namespace())] == [doctor.ABSENT]
 
 
 def test_what_cannot_be_looked_at_is_broken() -> None:

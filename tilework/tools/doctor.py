@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
             json.dumps({"version": __version__, "ok": not broken, "lines": [asdict(line) for line in lines]}, indent=1)
         )
     else:
-        print(f"\n{'everything that is here works' if not broken else 'to be mended: ' + ', '.join(broken)}")
+        print(f"\n{'everything that is here works' if not broken else 'to fix: ' + ', '.join(broken)}")
     return int(bool(broken))
 
 
@@ -262,6 +262,9 @@ def nvidia(args: argparse.Namespace) -> Iterable[Line]:
 
 
 def amd(args: argparse.Namespace) -> Iterable[Line]:
+    if is_runtime_only():
+        yield Line("ld.lld", ABSENT, "not needed without the compiler")
+        return
     from tilework.targets.amd.code_object import commands  # lazily: needs what may be missing
 
     found = next(iter(commands("ld.lld")), None)
