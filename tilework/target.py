@@ -12,6 +12,7 @@ architecture.
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
+from operator import index
 from typing import Any, NamedTuple
 
 from tilework.errors import TritonError, did_you_mean
@@ -19,6 +20,7 @@ from tilework.light_dataclass import light_dataclass
 from tilework.process.plugins import find, plugins
 
 GROUP = "tilework.targets"
+LAUNCH_SIZES = ("num_warps", "num_ctas", "num_stages")
 DotSize = tuple[int, int, int]
 
 
@@ -48,6 +50,19 @@ class GPUTarget:
 
     def __str__(self) -> str:
         return self.backend if self.arch == "host" else f"{self.backend}:{self.arch}"
+
+
+def launch_size(name: str, size: Any) -> int:
+    """Return the value of the launch option `name` (num_warps, num_ctas or num_stages) as an int, on every device."""
+    try:
+        number = index(size)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {size!r}") from None
+    if name == "num_warps" and (number <= 0 or number & (number - 1)):
+        raise AssertionError(f"num_warps must be a power of 2, got {number}")
+    if name == "num_ctas" and number < 1:
+        raise ValueError(f"num_ctas must be at least 1, got {number}")
+    return number
 
 
 class Feature(StrEnum):

@@ -16,7 +16,9 @@ from tests.runtime.fake_gpu import STREAM, fake_gpu
 from tests.runtime.launch_kernels import entries, fill
 from tests.runtime.modules import load_module
 from tilework import knobs
+from tilework.oracles.interpreter.function import COMPILER_OPTIONS, InterpretedFunction
 from tilework.runtime.devices.active_driver import driver
+from tilework.targets.options import AMD_OPTIONS, LATER_OPTIONS, CompileOptions, option_names
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 
@@ -70,9 +72,23 @@ def test_reserved_options(name: str) -> None:
         fill[(1,)](np.zeros(4, "f4"), 1.0, 4, **{name: 0})
 
 
-def test_num_warps_must_be_a_power_of_two() -> None:
-    with pytest.raises(AssertionError, match="must be a power of 2"):
-        fill[(1,)](np.zeros(4, "f4"), 1.0, 4, num_warps=3)
+SIZES: list[tuple[str, Any, type[Exception]]] = [
+    *(("num_warps", value, AssertionError) for value in (3, 0, -4)),
+    *((name, value, TypeError) for name in ("num_warps", "num_ctas", "num_stages") for value in ("4", 4.0)),
+    ("num_ctas", 0, ValueError),
+]
+
+
+@pytest.mark.parametrize("kernel", [fill, InterpretedFunction(fill.fn)], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(("name", "value", "kind"), SIZES)
+def test_impossible_sizes_of_launches(kernel: Any, name: str, value: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=f"{name} must be"):
+        kernel[(1,)](np.zeros(4, "f4"), 1.0, 4, **{name: value})
+
+
+def test_the_interpreter_takes_the_options_of_every_target() -> None:
+    names = {*option_names(CompileOptions), *AMD_OPTIONS, *LATER_OPTIONS}
+    assert names == COMPILER_OPTIONS
 
 
 def test_each_specialisation_is_compiled_once() -> None:

@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Collection, Mapping
 from functools import cache, lru_cache
-from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilework.errors import OptionError, did_you_mean
 from tilework.light_dataclass import light_dataclass
 from tilework.numerics.formats import DOT_PRECISIONS, FP8_TYPES
 from tilework.process.triton_version import follows
+from tilework.target import LAUNCH_SIZES, launch_size
 
 REPRODUCIBLE = {"reproducible": True, "enable_fp_fusion": False, "default_dot_input_precision": "ieee"}
 
@@ -71,19 +71,11 @@ class CompileOptions:
         self.__post_init__()
 
     def __post_init__(self) -> None:
-        for name in ("num_warps", "num_ctas", "num_stages"):
-            size = getattr(self, name)
-            try:
-                object.__setattr__(self, name, index(size))
-            except TypeError:
-                raise TypeError(f"{name} must be an int, got {size!r}") from None
-        if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
-            raise AssertionError(f"num_warps must be a power of 2, got {self.num_warps}")
+        for name in LAUNCH_SIZES:
+            object.__setattr__(self, name, launch_size(name, getattr(self, name)))
         least = self.min_shared_mem
         if least is not None and (type(least) is not int or least < 0):
             raise ValueError(f"min_shared_mem is a number of bytes, got {least!r}")
-        if self.num_ctas < 1:
-            raise ValueError(f"num_ctas must be at least 1, got {self.num_ctas}")
         if isinstance(self.extern_libs, Mapping):
             object.__setattr__(self, "extern_libs", tuple(self.extern_libs.items()))
 

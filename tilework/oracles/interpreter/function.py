@@ -38,6 +38,7 @@ from tilework.oracles.interpreter.operators import SUM_ORDER
 from tilework.oracles.interpreter.rewriter import RUNTIME, FunctionRewriter, wrapper_of
 from tilework.oracles.interpreter.semantic import Semantic
 from tilework.oracles.interpreter.tensors import plain
+from tilework.target import LAUNCH_SIZES, launch_size
 
 REFUSED = ("device", "device_type", "stream")
 COMPILER_OPTIONS = frozenset(
@@ -45,7 +46,8 @@ COMPILER_OPTIONS = frozenset(
     " launch_cooperative_grid launch_pdl auto_tma debug sanitize sanitize_overflow reproducible extern_libs"
     " supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions"
     " max_num_imprecise_acc_default backend_name warp_size instrumentation_mode cluster_dims waves_per_eu"
-    " matrix_instr_nonkdim kpack".split()
+    " matrix_instr_nonkdim kpack allow_flush_denorm schedule_hint llvm_fn_attrs min_shared_mem may_alias"
+    " clc fpsan_homomorphic_casts".split()
 )
 
 
@@ -304,6 +306,7 @@ class InterpretedFunction(JITFunction):
         shared = {name: plain(value) for name, value in own.items() if name in COMPILER_OPTIONS}
         given = {**{name: value for name, value in shared.items() if isinstance(value, int | str)}, **rest}
         known = {name: given[name] for name in Options.__dataclass_fields__ if given.get(name) is not None}
+        known |= {name: launch_size(name, known[name]) for name in LAUNCH_SIZES if name in known}
         if self.debug is not None:
             known.setdefault("debug", self.debug)
         known.setdefault("sanitize", bool(self.sanitize))
