@@ -8,7 +8,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.frontend.run import error, message_of
+from tests.frontend.run import error, message_of, ttir
 from tilework.errors import InterpreterError
 from tilework.oracles.interpreter import InterpretedFunction
 
@@ -131,8 +131,24 @@ def odd_tile(out, n):
 
 
 @tilework.jit
+def declared(out, n):
+    size: tl.constexpr = n + 1
+    tl.store(out, size)
+
+
+@tilework.jit
+def declared_later(out, n):
+    for i in range(2):
+        size: tl.constexpr = n + 1
+        if i == 1:
+            tl.store(out, 2 if size > 3 else n)
+
+
+@tilework.jit
 def plain(out, n):
     x = tl.arange(0, 4)[:, None]
+    declared: tl.constexpr = n  # Triton refuses only some uses of a run-time value
+    x += 0 * x * declared + 0 * declared.to(tl.int32)  # pyright: ignore[reportAttributeAccessIssue]
     if n > 5:
         return
     for i in tl.static_range(2):
@@ -144,7 +160,7 @@ def plain(out, n):
 
 BEYOND = [breaks, continues, returns, forever, otherwise, waits_otherwise, chained, twice, starred, listed, matched,
           ranged, nested,
-          indexed, changed, increased, odd_tile]  # fmt: skip
+          indexed, changed, increased, odd_tile, declared, declared_later]  # fmt: skip
 
 
 def interpreted(kernel: Any) -> None:
@@ -173,3 +189,4 @@ def test_what_triton_has_is_taken() -> None:
     with tilework.knobs.language.scope():
         tilework.knobs.language.strict_triton = True
         interpreted(plain)
+    ttir(plain, np.zeros(8, np.int32), 3, options={"beyond_triton": "error"})

@@ -55,7 +55,7 @@ from tilework.ir.scf import (
     make_yield,
 )
 from tilework.language import core as tl
-from tilework.language.advice import dtype_meant
+from tilework.language.advice import dtype_meant, loop_refusal
 from tilework.language.typing import triton_messages
 from tilework.language.typing.promotion import constant_dtype
 from tilework.language.typing.python_names import assigned_name, loop_index_type
@@ -228,7 +228,7 @@ def visit_for(gen: FunctionGenerator, node: ast.For) -> None:
     if node.orelse:
         gen.beyond_triton(node, triton_messages.FOR_ELSE)
     if not isinstance(node.target, ast.Name):
-        raise gen.unsupported(node, "the target of a for loop must be one name")
+        raise gen.unsupported(node, triton_messages.LOOP_TARGET)
     iterator = gen.visit(node.iter)
     if isinstance(node.iter, ast.Call) and (read := [*node.iter.args, *node.iter.keywords]):
         gen.builder.loc = gen.location(read[-1])
@@ -237,16 +237,7 @@ def visit_for(gen: FunctionGenerator, node: ast.For) -> None:
     elif isinstance(iterator, tl.range):
         loop(gen, node, iterator)
     else:
-        raise RuntimeError(f"Only `range` and `static_range` iterators are currently supported{about(node, iterator)}")
-
-
-def about(node: ast.For, iterator: Any) -> str:
-    """Advice about a loop over a tensor."""
-    if not isinstance(iterator, tl.tensor):
-        return ""
-    if iterator.type.is_block():
-        return "\nhelp: a tile has no loop over its elements: compute with the whole tile, or reduce it (tl.sum)"
-    return f"\nhelp: write `for {ast.unparse(node.target)} in range({ast.unparse(node.iter)}):`"
+        raise RuntimeError(loop_refusal(iterator, ast.unparse(node.target), ast.unparse(node.iter)))
 
 
 def unroll(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:

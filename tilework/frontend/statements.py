@@ -24,7 +24,7 @@ from tilework.frontend.scopes import (
 from tilework.language import core as tl
 from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import NOT_AN_ARRAY, about_parts, is_one_pointer
-from tilework.language.typing.python_names import check_assigned, kept_items, names_constexpr
+from tilework.language.typing.python_names import check_assigned, kept_items, names_constexpr, use_as_constant
 from tilework.process.triton_version import follows
 
 
@@ -170,6 +170,8 @@ def visit_annotated_assign(gen: FunctionGenerator, node: ast.AnnAssign) -> None:
         return
     if name in gen.scope.locals:
         raise ValueError(f"{name} is already defined. constexpr cannot be reassigned.")
+    if isinstance(value, tl.tensor) and (use := use_as_constant(gen.scope.tree, name)) is not None:
+        gen.beyond_triton(use, triton_messages.KNOWN_AT_RUN_TIME.format(name))
     gen.scope.locals[name] = value if isinstance(value, tl.constexpr) or is_storable(value) else tl.constexpr(value)
 
 

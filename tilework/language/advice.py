@@ -12,6 +12,7 @@ from typing import Any
 
 import tilework.language as language
 from tilework.language.parameters import signature_of
+from tilework.language.typing import triton_messages
 from tilework.language.typing.indexing import NOT_AN_ARRAY
 from tilework.language.typing.promotion import plain
 
@@ -375,6 +376,17 @@ def counterpart(name: str) -> str | None:
     owners = (("tl", language), ("tl.extra.libdevice", language.extra.libdevice))
     found = ((where, getattr(owner, own, None)) for where, owner in owners)
     return next((f"{where}.{own}" for where, value in found if callable(value)), None)
+
+
+def loop_refusal(iterator: Any, target: str, source: str) -> str:
+    """The message about ``for target in source``, whose `iterator` is no range."""
+    if not isinstance(iterator, language.tensor):
+        return triton_messages.LOOP
+    if iterator.type.is_block():
+        advice = "a tile has no loop over its elements: compute with the whole tile, or reduce it (tl.sum)"
+    else:
+        advice = f"write `for {target} in range({source}):`"
+    return f"{triton_messages.LOOP}\nhelp: {advice}"
 
 
 def not_jit(fn: Any) -> str:

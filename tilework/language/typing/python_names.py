@@ -74,6 +74,32 @@ def mixed_comparison(node: ast.Compare) -> str | None:
     return f"`&` and `|` bind closer than comparisons: `{ast.unparse(node)}` is a chain\nhelp: write `({meant})`"
 
 
+def use_as_constant(tree: ast.AST, name: str) -> ast.AST | None:
+    """Return the first use of `name` that Triton refuses if the variable is declared as tl.constexpr but has a run-time
+    value: as an argument, a condition or the first operand. Others (``x + name``, ``name[0]``, ``name.to``) it takes.
+    """
+    for node in ast.walk(tree):
+        used: list[ast.expr] = []
+        match node:
+            case ast.Call():
+                used = [*node.args, *(keyword.value for keyword in node.keywords)]
+            case ast.BinOp(left=ast.Constant()):
+                used = [node.right]
+            case ast.BinOp() | ast.Compare():
+                used = [node.left]
+            case ast.BoolOp():
+                used = node.values
+            case ast.UnaryOp():
+                used = [node.operand]
+            case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
+                used = [node.test]
+            case _:
+                continue
+        if any(isinstance(part, ast.Name) and part.id == name for part in used):
+            return node
+    return None
+
+
 def check_arity(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Python's own builtins take so many arguments, by position."""
     least, most = ARITY.get(name, (0, len(args)))

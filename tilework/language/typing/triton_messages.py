@@ -16,6 +16,8 @@ COMPREHENSION = "only comprehensions over tuples, with one name as target, are s
 AMBIGUOUS = "Boolean value of Tensor with more than one value is ambiguous"
 NESTED_FUNCTION = "nested function definition is not supported."
 FOREVER = "\nhelp: write the condition here, or use tl.static_range for a loop known at compile time"
+LOOP = "Only `range` and `static_range` iterators are currently supported"
+LOOP_TARGET = "the target of a for loop must be one name"
 
 # of a node, as it is written, or of a value
 LIST_TARGET = "assignment to {} is not supported: use a tuple (list)"
@@ -25,3 +27,4 @@ AUGMENTED = "augmented assignment to {} is not supported, only to names"
 PATTERN = "`case {}` is not supported: only values, names, `|` and sequences"  # which we have not either
 KNOWN_CONDITION = f"the condition of a while loop must be a run-time value, this one is {{!r}}{FOREVER}"
 INDEX = "unsupported tensor index: {}; a tensor takes only `:` and None"
+KNOWN_AT_RUN_TIME = "{} is declared as tl.constexpr, but its value is known at run time only"

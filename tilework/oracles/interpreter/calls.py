@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilework.language import core as tl
-from tilework.language.advice import counterpart, foreign_call
+from tilework.language.advice import counterpart, foreign_call, loop_refusal
 from tilework.language.dependencies import COMPILE_TIME_MODULES, array_library
 from tilework.language.extra.libdevice import of_target
 from tilework.language.function import (
@@ -120,8 +120,10 @@ class KernelRuntime:
             return make_tuple([self.run_time(item) for item in value.values], value.fields)
         return self.semantic.to_tensor(plain(value)) if isinstance(plain(value), NUMBERS) else value
 
-    def constant(self, value: Any) -> Any:
-        """``x: tl.constexpr = value``."""
+    def constant(self, value: Any, refusal: str | None) -> Any:
+        """``x: tl.constexpr = value``; Triton refuses with `refusal` how a run-time value is used later."""
+        if refusal is not None and isinstance(value, tl.tensor):
+            self.beyond(refusal)
         return plain(value)
 
     def subject(self, value: Any) -> Any:
@@ -168,6 +170,12 @@ class KernelRuntime:
                 UserWarning,
             )
         return bool(self.semantic.cast(self.semantic.unsplat(value), tl.int1).handle)
+
+    def loop_over(self, loop: Any, target: str, source: str) -> Iterator[Any]:
+        """Return the values of the variable of ``for target in source``."""
+        if not isinstance(plain(loop), tl.static_range | tl.range):
+            raise RuntimeError(loop_refusal(loop, target, source))
+        return self.iterate(loop)
 
     def iterate(self, loop: Any) -> Iterator[Any]:
         """Return the values of a loop variable: tensors for `range`, Python numbers for `static_range`."""

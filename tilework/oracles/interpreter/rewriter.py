@@ -2,7 +2,7 @@
 
     def kernel(x, n: tl.constexpr):            def kernel(x, n):
         total = 0                                  total = __tw__.assign(0)
-        for i in range(n):              ==>        for i in __tw__.iterate(__tw__.call(range, n)):
+        for i in range(n):              ==>        for i in __tw__.loop_over(__tw__.call(range, n)):
             total += tl.load(x + i)                    total = __tw__.assign(total + tl.load(x + i))
         if total > 3 and flag:                     if __tw__.truth(__tw__.bool_op(True, lambda: total > 3, ...)):
 
@@ -23,7 +23,7 @@ from tilework.language import core as tl
 from tilework.language.dependencies import COMPILE_TIME_MODULES, SHALLOW, array_library, deeply, levels_of
 from tilework.language.function import ConstexprFunction, JITCallable
 from tilework.language.typing import triton_messages
-from tilework.language.typing.python_names import assigned_names, mixed_comparison, names_constexpr
+from tilework.language.typing.python_names import assigned_names, mixed_comparison, names_constexpr, use_as_constant
 from tilework.oracles.interpreter.failures import Refused
 
 RUNTIME = "__tw__"
@@ -312,8 +312,14 @@ class Rewriter(ast.NodeTransformer):
         is_constant = names_constexpr(node.annotation, self.scope)
         if node.value is None and not is_constant:
             return ast.copy_location(ast.Pass(), node)
-        helper = "constant" if is_constant else "assign"
-        return ast.copy_location(ast.Assign([node.target], self.runtime_call(helper, node, value)), node)
+        if not is_constant:
+            call = self.runtime_call("assign", node, value)
+        else:
+            assert isinstance(node.target, ast.Name)
+            name = node.target.id
+            refusal = use_as_constant(self.definition, name) and triton_messages.KNOWN_AT_RUN_TIME.format(name)
+            call = self.runtime_call("constant", node, value, ast.Constant(refusal))
+        return ast.copy_location(ast.Assign([node.target], call), node)
 
     def check_target(self, target: ast.expr) -> None:
         """Values of a kernel cannot be changed in place."""
@@ -359,7 +365,10 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         is_unrolled = self.is_unrolled(node)
-        node.iter = self.runtime_call("iterate", node.iter, self.visit(node.iter))
+        if not isinstance(node.target, ast.Name):
+            raise Refused(triton_messages.LOOP_TARGET, node)
+        texts = [ast.Constant(ast.unparse(part)) for part in (node.target, node.iter)]
+        node.iter = self.runtime_call("loop_over", node.iter, self.visit(node.iter), *texts)
         return self.loop(node, triton_messages.FOR_ELSE, not is_unrolled)
 
     def is_unrolled(self, node: ast.For | ast.While) -> bool:
