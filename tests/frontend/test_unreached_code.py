@@ -1,5 +1,5 @@
 """Statements that no path reaches are not compiled, so they may hold anything. Triton 3.7.1 agrees but for `ONLY_HERE`:
-it compiles what follows an `if` that has returned."""
+it compiles what follows an `if` that has returned, and the body of `while False`."""
 
 from pathlib import Path
 
@@ -31,17 +31,21 @@ IN_TRITON_TOO = [
     "a = C == 4 or undefined",
     "a = C == 5 and undefined",
     "assert C == 5",
+    "tl.static_assert(C == 4, undefined)",
+    "tl.static_assert(C == 4, f'n is {n}')",
 ]
 ONLY_HERE = [
     "if C == 4:\n    return\nundefined(out)",
     "if n > 3:\n    return\nelse:\n    return\nundefined(out)",
     "if C == 4:\n    return\nreturn n",
+    "while False:\n    undefined(out)",
 ]
 REACHED = [  # as far as is known at compile time
     "for i in range(0):\n    undefined(out)",
     "for i in range(0, 0):\n    a = out + 'a'",
     "if n > 3:\n    undefined(out)",
     "tl.static_assert(C == 5)",
+    "tl.static_assert(C == 5, n)",
 ]
 
 

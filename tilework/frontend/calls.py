@@ -18,7 +18,14 @@ from typing import Any
 import tilework.language as language
 from tilework.errors import CompilationError
 from tilework.frontend import FunctionGenerator, visits
-from tilework.frontend.expressions import COMPILE_TIME, STATEMENT_BUILTINS, call_unwrapped, resolve_stub, visit_elements
+from tilework.frontend.expressions import (
+    COMPILE_TIME,
+    STATEMENT_BUILTINS,
+    call_unwrapped,
+    resolve_stub,
+    static_assert,
+    visit_elements,
+)
 from tilework.frontend.messages import wrong_argument
 from tilework.frontend.scopes import (
     as_constexpr,
@@ -87,6 +94,8 @@ def visit_call(gen: FunctionGenerator, node: ast.Call) -> Any:
     for keyword in node.keywords:
         if keyword.arg is None:
             raise gen.unsupported(node, "`**kwargs` in a call is not supported")
+    if callee is tl.static_assert:
+        return static_assert(gen, node)
     args, kwargs = visit_arguments(gen, node)
     if (special := STATEMENT_BUILTINS.get(callee) if is_hashable(callee) else None) is not None:
         check_arity(callee.__name__, args, kwargs)

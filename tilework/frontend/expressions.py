@@ -120,18 +120,15 @@ def call_extremum(name: str, gen: FunctionGenerator, node: ast.Call, args: list[
     return result if isinstance(result, tl.tensor) else tl.constexpr(result)
 
 
-def call_static_assert(gen: FunctionGenerator, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Stop compiling unless the condition holds."""
-    if not 1 <= len(args) <= 2 or kwargs:
+def static_assert(gen: FunctionGenerator, node: ast.Call) -> None:
+    """Stop compiling unless the condition holds; as in Triton, the message is evaluated only then."""
+    if not 1 <= len(node.args) <= 2 or node.keywords:
         raise TypeError("`static_assert` requires one or two positional arguments only")
-    passed, message = unwrap(args[0]), unwrap(args[1]) if len(args) > 1 else ""
-    if is_storable(message):
-        raise TypeError(
-            "the message of static_assert is a compile-time string\nhelp: print values with tl.static_print"
-        )
+    condition = visit_elements(gen, node.args[:1])[0]
+    passed = unwrap(condition)
     if not isinstance(passed, bool):
         is_known = not isinstance(passed, tl.tensor)
-        why = f"must be a bool, not {describe(args[0]) or repr(passed)}" if is_known else "is known at run time only"
+        why = f"must be a bool, not {describe(condition) or repr(passed)}" if is_known else "is known at run time only"
         help = "compare it: `x == y`" if is_known else "use tl.device_assert"
         raise CompilationError(
             gen.src,
@@ -142,12 +139,17 @@ def call_static_assert(gen: FunctionGenerator, node: ast.Call, args: list[Any], 
             label=gen.describe_names(node),
             title=f"the condition of static_assert {why}\nhelp: {help}",
         )
-    if not passed:
-        error = CompileTimeAssertionFailure(gen.src, node, str(message) if message else None, where=gen.where)
-        error.title = f"static assertion failed: {message}" if message else "static assertion failed"
-        error.label = gen.describe_names(node)
-        raise error
-    return None
+    if passed:
+        return
+    message = unwrap(gen.visit(node.args[1])) if len(node.args) > 1 else ""
+    if is_storable(message):
+        raise TypeError(
+            "the message of static_assert is a compile-time string\nhelp: print values with tl.static_print"
+        )
+    error = CompileTimeAssertionFailure(gen.src, node, str(message) if message else None, where=gen.where)
+    error.title = f"static assertion failed: {message}" if message else "static assertion failed"
+    error.label = gen.describe_names(node)
+    raise error
 
 
 STATEMENT_BUILTINS: dict[Any, Special] = {
@@ -161,7 +163,6 @@ STATEMENT_BUILTINS: dict[Any, Special] = {
     min: functools.partial(call_extremum, "min"),
     max: functools.partial(call_extremum, "max"),
     tl.static_print: lambda gen, node, args, kwargs: call_unwrapped(print, args, kwargs),
-    tl.static_assert: call_static_assert,
 }
 
 
