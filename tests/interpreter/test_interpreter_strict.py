@@ -8,7 +8,7 @@ import pytest
 
 import tilework
 import tilework.language as tl
-from tests.frontend.run import error, message_of, ttir
+from tests.frontend.run import error, message_of, text, ttir
 from tilework.errors import InterpreterError
 from tilework.oracles.interpreter import InterpretedFunction
 
@@ -190,3 +190,24 @@ def test_what_triton_has_is_taken() -> None:
         tilework.knobs.language.strict_triton = True
         interpreted(plain)
     ttir(plain, np.zeros(8, np.int32), 3, options={"beyond_triton": "error"})
+
+
+@tilework.jit
+def asks(out, n, KIND: tl.constexpr = 3):  # pyright: ignore[reportArgumentType]
+    tl.store(out, 2 if isinstance(KIND, tl.constexpr) else 1)
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_isinstance_of_constexprs(is_strict: bool) -> None:
+    out = np.zeros(1, np.int32)
+    compiled = text(asks, out, 3, options={"beyond_triton": "error" if is_strict else "allow"})
+    with tilework.knobs.language.scope():
+        tilework.knobs.language.strict_triton = is_strict
+        InterpretedFunction(asks.fn)[(1,)](out, 3)
+    assert out[0] == (1 if is_strict else 2)
+    assert f"arith.constant {out[0]} : i32" in compiled
+
+
+def test_isinstance_of_constexprs_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="always False in Triton"):
+        ttir(asks, np.zeros(1, np.int32), 3, options={"beyond_triton": "warn"})

@@ -102,7 +102,9 @@ def call_isinstance(gen: FunctionGenerator, node: ast.Call, args: list[Any], kwa
     classes = unwrap(classes)
     wanted = tuple(unwrap(item) for item in classes.values) if isinstance(classes, tl.tuple) else classes
     if isinstance(value, tl.constexpr) and wanted is tl.constexpr:
-        return tl.constexpr(True)
+        if gen.options.beyond_triton == "warn":
+            gen.warn(node, "isinstance(x, tl.constexpr) is always False in Triton, which tests the value of x")
+        return tl.constexpr(gen.options.beyond_triton != "error")
     return tl.constexpr(isinstance(unwrap(value), wanted))
 
 
