@@ -152,7 +152,9 @@ def operands(dtype: np.dtype, seed: int, count: int = 60) -> np.ndarray:
 def test_arithmetic_in_every_direction(dtype: np.dtype) -> None:
     """Against fractions; a sum that cancels is +0, but -0 rounding down, unless all terms are +0."""
     compute, format = Arithmetic.of(dtype), FORMAT_OF[dtype]
-    a, b, c = (operands(dtype, seed) for seed in range(3))
+    edges = operands(dtype, 3, 0)
+    pairs = [*np.meshgrid(edges, edges), np.resize(edges, edges.size**2)]
+    a, b, c = (np.concatenate([operands(dtype, seed), pairs[seed].ravel()]) for seed in range(3))
     with np.errstate(over="ignore"):
         product = -(a[:8].astype(np.float64) * b[:8].astype(np.float64)).astype(dtype)
     c[:8] = np.where(np.isfinite(product), product, c[:8])

@@ -39,9 +39,9 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return a * b as a double and its rounding error, exact unless something overflows or becomes denormal."""
+    """Return a * b as a double and its rounding error, exact unless the product overflows or becomes denormal."""
     product = a * b
-    return product, np.where(np.isfinite(product), exact_rest(product, a, b), 0.0)
+    return product, np.where(np.isfinite(product) & (product != 0), exact_rest(product, a, b), 0.0)
 
 
 def exact_rest(product: Array, a: Array, b: Array) -> Array:
