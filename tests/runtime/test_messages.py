@@ -253,3 +253,23 @@ def test_no_line_of_ours_is_shown(tmp_path: Path, warm_cache: Path, how: str) ->
 def test_a_target_that_is_not_there_says_so() -> None:
     with pytest.raises(ValueError, match=r"metal:m1.*no compiler for 'metal'; there are compilers for cpu, cuda, hip"):
         tilework.compiler.GPUTarget.parse("metal:m1")
+
+
+@tilework.jit
+def with_default(x, out):
+    tl.store(out, tl.load(x) or 9.0)
+
+
+@tilework.jit
+def condition_or_true(x, out, ALWAYS: tl.constexpr):
+    if tl.load(x) > 5 or ALWAYS:
+        tl.store(out, 1.0)
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_a_default_behind_or_is_warned_about(interpret: bool, recwarn: pytest.WarningsRecorder) -> None:
+    with pytest.warns(UserWarning, match=r"`or` gives 9.0 here.*tl.where\(x != 0, x, 9.0\)"):
+        tilework.jit(with_default.fn, interpret=interpret)[(1,)](X, OUT.copy())
+    recwarn.clear()
+    tilework.jit(condition_or_true.fn, interpret=interpret)[(1,)](X, OUT.copy(), True)
+    assert not recwarn.list

@@ -25,6 +25,7 @@ from tilework.language.typing.python_names import (
     attribute_name,
     converted,
     extremum,
+    ignored_operands,
     length,
     mixed_comparison,
 )
@@ -363,6 +364,8 @@ def visit_bool_op(gen: FunctionGenerator, node: ast.BoolOp) -> Any:
             gen.semantic.logical_and(runtime[0][1], gen.semantic.nothing())  # refused: the call is made in any case
         last = value
         if truth(value) != is_and:
+            if not is_and and runtime and (warning := ignored_operands(value)):
+                gen.warn(operand, warning)
             return value
     if not runtime:
         return last

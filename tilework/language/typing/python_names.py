@@ -57,6 +57,16 @@ def assigned_names(statements: Sequence[ast.AST]) -> set[str]:
     return {name for node in nodes if (name := assigned_name(node)) is not None}
 
 
+def ignored_operands(value: object) -> str:
+    """The warning about ``x or 1.0`` of a run-time `x`, which is 1.0 for every `x`; empty for ``condition or True``."""
+    value = plain(value)
+    if type(value) not in (int, float):
+        return ""
+    return (
+        f"`or` gives {value!r} here, whatever the run-time operand is; to replace zeros: tl.where(x != 0, x, {value!r})"
+    )
+
+
 def mixed_comparison(node: ast.Compare) -> str | None:
     """What is wrong with ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
     comparisons do."""

@@ -36,6 +36,7 @@ from tilework.language.typing.python_names import (
     check_assigned,
     converted,
     extremum,
+    ignored_operands,
     kept_items,
     length,
     loop_index_type,
@@ -225,6 +226,8 @@ class KernelRuntime:
                 continue
             last = value
             if bool(value) != is_and:
+                if not is_and and runtime and (warning := ignored_operands(value)):
+                    self.semantic.warn(warning, UserWarning)
                 return value
         if not runtime:
             return last
