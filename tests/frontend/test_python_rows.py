@@ -228,19 +228,70 @@ ROWS = {
     "loop, keywords of range": ("for i in range(start=3):\n    pass", Refused(TypeError, "keyword")),
     "loop, the index is a run-time value": ("for i in range(2):\n    tl.static_assert(isinstance(i, tl.tensor))", []),
     "loop, negative step": ("for i in range(7, n, -2):\n    tl.store(out + i, i)", [-1, -1, -1, -1, -1, 5, -1, 7]),
-    "loop, index after the loop": ("for i in range(3):\n    pass\ntl.store(out, i)", [2]),
-    "loop, index after a nested loop": (("for j in range(2):\n    for i in range(n):\n        pass\n    y = i\n"
-                                         "tl.store(out, j * 0)"), [0]),
+    "loop, index after the loop": ("for i in range(0, 10, 4):\n    pass\ntl.store(out, i)", [8]),
+    "loop, index after a loop down": ("for i in range(n, 0, -1):\n    pass\ntl.store(out, i)", [1]),
+    "loop, index after no iteration": ("i = 9\nfor i in range(n - 3):\n    pass\ntl.store(out, i)", [9]),
+    "loop, index after break": ("for i in range(n):\n    if i == 1:\n        break\ntl.store(out, i)", [1]),
+    "loop, index assigned in the body": ("for i in range(n):\n    i = 10 * i\ntl.store(out, i)", [20]),
+    "loop, index in else": ("for i in range(n):\n    pass\nelse:\n    tl.store(out, i)", [2]),
+    "loop, index after two loops": ("for i in range(n):\n    pass\nfor i in range(n - 3):\n    pass\ni += 1\n"
+                                    "tl.store(out, i)", [3]),
+    "loop, index after a branch": ("i = 9\nif n > 2:\n    for i in range(n):\n        pass\ntl.store(out, i)", [2]),
+    "loop, index in the next iteration": ("i = 9\nfor j in range(2):\n    tl.store(out + j, i)\n    "
+                                          "for i in range(n):\n        pass", [9, 2]),
+    "loop, index in the next iteration of while": ("""
+        i = 9
+        j = 0
+        while j < 2:
+            tl.store(out + j, i)
+            j += 1
+            for i in range(n):
+                pass
+        """, [9, 2]),
+    "loop, index after a nested loop": ("""
+        for j in range(2):
+            for i in range(n):
+                pass
+            tl.store(out + j, i)
+        """, [2, 2]),
+    "loop, index after unrolled loops": ("for i in tl.static_range(2):\n    pass\nfor i in range(n - 3):\n    pass\n"
+                                         "tl.store(out, i)", [1]),
     "loop, index after loops of other types": ("""
         for i in range(n):
             pass
-        if n > 2:
-            for i in range(n.to(tl.int64)):
-                pass
-        else:
-            i = 2.5
+        for i in range(n.to(tl.int64)):
+            pass
+        tl.static_assert(i.dtype == tl.int64)
         tl.store(out, i)
-        """, Refused(TypeError, "initial value for `i` is of type int32, but the then block redefines it as int64")),
+        """, [2]),
+    "loop, index that was wider": ("i = n.to(tl.int64)\nfor i in range(n):\n    pass\ntl.store(out, i)",
+                                   Refused(TypeError, "initial type int64 but is re-assigned to int32")),
+    "loop, index assigned in a later loop": ("""
+        for k in range(n):
+            pass
+        y = 0.0
+        for i in range(n):
+            k = tl.load(p + tl.arange(0, 4))
+            y += tl.sum(k)
+        tl.store(out, y)
+        """, [18]),
+    "loop, index assigned in both branches": ("""
+        for k in range(n):
+            pass
+        if n > 2:
+            k = x
+        else:
+            k = 2.5
+        tl.store(out, k)
+        """, [1]),
+    "loop, index assigned in one branch": ("""
+        for k in range(n):
+            pass
+        if n > 5:
+            k = 7
+        tl.store(out, k)
+        """, [2]),
+    "loop, index that is assigned again": ("for i in range(n):\n    pass\ni = 2.5\ntl.store(out, i)", [2]),
     "loop, target": ("for i, j in range(n):\n    pass", Refused(UnsupportedLanguageConstruct, "one name")),
     "loop, iterator": ("for i in ITEMS:\n    pass", Refused(RuntimeError, "Only `range` and `static_range`")),
     "loop, no iteration": ("y = 5\nfor i in range(n, n):\n    y = 6\ntl.store(out, y)", [5]),

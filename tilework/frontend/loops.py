@@ -2,8 +2,8 @@
 
 Each body is visited once. Which variables a loop carries is read off the syntax (names assigned in the body that exist
 before it) plus every aggregate in scope, whose methods may change it; carried values that do not change are
-dropped again. The variable of a `for` is local to its iteration, so it is never carried. A `for` that may be left early
-becomes an `scf.while` that also counts (`control_flow.py`).
+dropped again. The variable of a `for` is carried only if it may be read after the loop (`loop_variables.py`). A `for`
+that may be left early becomes an `scf.while` that also counts (`control_flow.py`).
 """
 
 import ast
@@ -30,6 +30,7 @@ from tilework.frontend.control_flow import (
     visit_body,
     visit_else,
 )
+from tilework.frontend.loop_variables import lasting_loops
 from tilework.frontend.returns import note_dead_rounds
 from tilework.frontend.scopes import (
     contains_aggregate,
@@ -70,7 +71,7 @@ class Carried:
         self, gen: FunctionGenerator, body: Sequence[ast.stmt], index: str | None = None, lasts: bool = False
     ) -> None:
         self.body = body
-        assigned = assigned_names(body, lasting_indices(gen.scope.tree))
+        assigned = assigned_names(body, lasting_loops(gen.scope.tree))
         if lasts and index is not None:
             assigned, index = assigned | {index}, None
         locals = {name: value for name, value in gen.scope.locals.items() if name != index}
@@ -147,58 +148,6 @@ class Carried:
                 )
             handles += flatten(value)
         return handles
-
-
-def lasting_indices(tree: Any) -> frozenset[int]:
-    """The ids of the `for` loops whose variable is read after the loop, or by a later round of a loop around it.
-
-    Such a variable is loop-carried like any other, so that it has Python's value after the loop. In Triton it is poison
-    there: no program depends on another value. Unrolled loops need nothing: their variables are constants.
-    """
-    cached = getattr(tree, "_lasting", None)
-    if cached is None:
-        loops: list[tuple[ast.For, Sequence[ast.AST]]] = []
-        reads: dict[str, list[tuple[ast.Name, Sequence[ast.AST]]]] = {}
-        pending: list[tuple[ast.AST, Sequence[ast.AST]]] = [(tree, ())]  # nodes, and the loops in whose bodies they are
-        while pending:
-            node, around = pending.pop()
-            read = node.target if isinstance(node, ast.AugAssign) else node
-            if isinstance(read, ast.Name) and (read is not node or isinstance(read.ctx, ast.Load)):
-                reads.setdefault(read.id, []).append((read, around))
-            if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and not is_unrolled(node):
-                loops.append((node, around))
-            body = set(map(id, node.body)) if isinstance(node, ast.For | ast.While) else set()
-            is_while, inside = isinstance(node, ast.While), (*around, node)
-            pending += [
-                (child, inside if is_while or id(child) in body else around) for child in ast.iter_child_nodes(node)
-            ]
-        cached = frozenset(
-            id(loop)
-            for loop, around in loops
-            if any(reads_index(loop, around, *read) for read in reads.get(loop.target.id, ()))  # pyright: ignore[reportAttributeAccessIssue]
-        )
-        tree._lasting = cached
-    return cached
-
-
-def is_unrolled(loop: ast.For) -> bool:
-    """Return True for a loop over `static_range`, by its text."""
-    return isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func).endswith("static_range")
-
-
-def reads_index(loop: ast.For, around: Sequence[ast.AST], read: ast.Name, outer: Sequence[ast.AST]) -> bool:
-    """Return True if `read` of the loop's variable, in the loops `outer`, may get the value that `loop`, in `around`,
-    left there."""
-    owners = [each for each in outer if isinstance(each, ast.For) and getattr(each.target, "id", None) == read.id]
-    if owners and owners[-1] not in around:
-        return False  # in the body of a loop that sets it
-    first = around.index(owners[-1]) + 1 if owners else 0
-    is_later = (read.lineno, read.col_offset) > (loop.end_lineno, loop.end_col_offset)
-    return is_later or any(each in outer for each in around[first:]) or read_in(loop.orelse, read)
-
-
-def read_in(statements: Sequence[ast.stmt], read: ast.AST) -> bool:
-    return any(node is read for statement in statements for node in ast.walk(statement))
 
 
 def assigned_names(body: Sequence[ast.stmt], lasting: frozenset[int]) -> frozenset[str]:
@@ -291,9 +240,9 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     bounds = [iterator.start, iterator.end, tl.constexpr(-step) if reverse else iterator.step]
     (lower, upper, stride), index_type = loop_bounds(gen, bounds)
     first, last = (upper, lower) if reverse else (lower, upper)
-    lasts = id(node) in lasting_indices(gen.scope.tree)
+    lasts = id(node) in lasting_loops(gen.scope.tree)
     if lasts:
-        gen.scope.locals[name] = before_loop(gen, name, gen.semantic.cast(lower, index_type, None))
+        gen.scope.locals[name] = value_before(gen, name, lower, index_type)
     carried = Carried(gen, node.body, name, lasts)
     block = Block()
     block.insert_arg(first.handle.type, 0, loc if reverse else name_loc(name, loc))
@@ -338,13 +287,19 @@ def loop(gen: FunctionGenerator, node: ast.For, iterator: Any) -> None:
     visit_else(gen, node.orelse, stops.given(results[len(kept) :]))
 
 
-def before_loop(gen: FunctionGenerator, name: str, start: Any) -> Any:
-    """The value of a loop's variable if there is no iteration: the one from before the loop; `start`, where there is
-    none of its type."""
-    value = gen.scope.locals.get(name)
-    if isinstance(value, tl.constexpr) and type(value.value) is int:
-        value = gen.semantic.to_tensor(value)
-    return value if isinstance(value, tl.tensor) and value.type == start.type else start
+def value_before(gen: FunctionGenerator, name: str, start: Any, type: Any) -> Any:
+    """Return what the variable of a loop is after no iteration: its value from before, or the start of the loop."""
+    if (old := gen.scope.locals.get(name)) is None:
+        return gen.semantic.cast(start, type, None)
+    value = unwrap(old)
+    if isinstance(value, int):
+        fits = type.get_int_min_value() <= value <= type.get_int_max_value()
+    elif isinstance(value, tl.tensor) and value.type.is_int():
+        is_wider = type.primitive_bitwidth > value.type.primitive_bitwidth
+        fits = is_wider and (type.is_int_signed() or value.type.is_int_unsigned())
+    else:
+        fits = False
+    return gen.semantic.cast(gen.semantic.to_tensor(old), type, None) if fits else old
 
 
 def following_index(gen: FunctionGenerator, index: Any, stride: Any, end: Any) -> Any:
