@@ -273,3 +273,15 @@ def test_a_default_behind_or_is_warned_about(interpret: bool, recwarn: pytest.Wa
     recwarn.clear()
     tilework.jit(condition_or_true.fn, interpret=interpret)[(1,)](X, OUT.copy(), True)
     assert not recwarn.list
+
+
+@tilework.jit
+def without_brackets(x, out):
+    i = tl.arange(0, 16)
+    tl.store(out + i, 1.0, mask=i >= 0 & i < 8)
+
+
+@pytest.mark.parametrize("interpret", [False, True])
+def test_comparisons_beside_bitwise_operators_are_warned_about(interpret: bool) -> None:
+    with pytest.warns(UserWarning, match=r"is a chain of comparisons; did you mean `\(i >= 0\) & \(i < 8\)`\?"):
+        tilework.jit(without_brackets.fn, interpret=interpret)[(1,)](X, OUT.copy())

@@ -314,7 +314,7 @@ def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
     if (problem := mixed_comparison(node)) is not None:
-        raise gen.unsupported(node, problem)
+        gen.warn(node, problem)
     gen.beyond_triton(node, triton_messages.COMPARISONS)
     left, result = gen.visit(node.left), tl.constexpr(True)
     for op, operand in zip(node.ops, node.comparators, strict=True):

@@ -40,18 +40,6 @@ def power_of_two_of_the_host(p, n, BLOCK: tl.constexpr):
 
 
 @tilework.jit
-def comparisons_without_brackets(p, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    x = tl.load(p + i, mask=i >= 0 & i < n)
-
-
-@tilework.jit
-def comparisons_without_brackets_or(p, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    x = tl.load(p + i, mask=i == 0 | i == n)
-
-
-@tilework.jit
 def store_behind_and(p, n, BLOCK: tl.constexpr):
     n > 2 and tl.store(p, 1.0)
 

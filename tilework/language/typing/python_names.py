@@ -68,7 +68,7 @@ def ignored_operands(value: object) -> str:
 
 
 def mixed_comparison(node: ast.Compare) -> str | None:
-    """What is wrong with ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
+    """The warning about ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
     comparisons do."""
     operands = [node.left, *node.comparators]
     if not any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd | ast.BitOr) for part in operands):
@@ -81,7 +81,8 @@ def mixed_comparison(node: ast.Compare) -> str | None:
     ]
     signs = [ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")]))[2:-2] for op in node.ops]
     meant = "".join(f"{part} {sign} " for part, sign in zip(parts, signs, strict=False)) + parts[-1]
-    return f"`&` and `|` bind closer than comparisons: `{ast.unparse(node)}` is a chain\nhelp: write `({meant})`"
+    text = ast.unparse(node)
+    return f"`&` and `|` bind closer than comparisons: `{text}` is a chain of comparisons; did you mean `({meant})`?"
 
 
 def use_as_constant(tree: ast.AST, name: str) -> ast.AST | None:

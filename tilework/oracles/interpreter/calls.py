@@ -239,8 +239,10 @@ class KernelRuntime:
             )
         return functools.reduce(lambda right, left: combine(left, right), reversed(runtime))
 
-    def chain(self, kinds: str, *operands: Any) -> Any:
+    def chain(self, warning: str | None, kinds: str, *operands: Any) -> Any:
         """``a < b < c``: every neighbour compared, and all of it combined as `and` does."""
+        if warning is not None:
+            self.semantic.warn(warning, UserWarning)
         self.beyond(triton_messages.COMPARISONS)
         found = [COMPARE[kind](self, a, b) for kind, a, b in zip(kinds.split(), operands, operands[1:])]
         result: Any = True

@@ -422,10 +422,9 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
-            if (problem := mixed_comparison(node)) is not None:
-                raise Refused(problem, node)
+            warning = ast.Constant(mixed_comparison(node))
             kinds = ast.Constant(" ".join(type(op).__name__ for op in node.ops))
-            return self.runtime_call("chain", node, kinds, *map(self.visit, (node.left, *node.comparators)))
+            return self.runtime_call("chain", node, warning, kinds, *map(self.visit, (node.left, *node.comparators)))
         if isinstance(node.ops[0], ast.Is | ast.IsNot):
             same = self.runtime_call("same", node, self.visit(node.left), self.visit(node.comparators[0]))
             return same if isinstance(node.ops[0], ast.Is) else ast.copy_location(ast.UnaryOp(ast.Not(), same), node)
