@@ -281,7 +281,17 @@ def without_brackets(x, out):
     tl.store(out + i, 1.0, mask=i >= 0 & i < 8)
 
 
+@tilework.jit
+def with_brackets(x, out):
+    i = tl.arange(0, 16)
+    tl.store(out + i, 1.0, mask=0 <= (i & 7) < 8)
+
+
 @pytest.mark.parametrize("interpret", [False, True])
-def test_comparisons_beside_bitwise_operators_are_warned_about(interpret: bool) -> None:
+def test_comparisons_beside_bitwise_operators_are_warned_about(
+    interpret: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    tilework.jit(with_brackets.fn, interpret=interpret)[(1,)](X, OUT.copy())
+    assert not recwarn.list
     with pytest.warns(UserWarning, match=r"is a chain of comparisons; did you mean `\(i >= 0\) & \(i < 8\)`\?"):
         tilework.jit(without_brackets.fn, interpret=interpret)[(1,)](X, OUT.copy())

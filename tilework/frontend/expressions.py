@@ -313,7 +313,7 @@ def visit_compare(gen: FunctionGenerator, node: ast.Compare) -> Any:
     time."""
     if len(node.ops) == 1:
         return compare(gen, node.ops[0], gen.visit(node.left), gen.visit(node.comparators[0]))
-    if (problem := mixed_comparison(node)) is not None:
+    if (problem := mixed_comparison(node, gen.src)) is not None:
         gen.warn(node, problem)
     gen.beyond_triton(node, triton_messages.COMPARISONS)
     left, result = gen.visit(node.left), tl.constexpr(True)

@@ -67,11 +67,14 @@ def ignored_operands(value: object) -> str:
     )
 
 
-def mixed_comparison(node: ast.Compare) -> str | None:
+def mixed_comparison(node: ast.Compare, source: str) -> str | None:
     """The warning about ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
-    comparisons do."""
+    comparisons do. Brackets in the source show that this is meant."""
     operands = [node.left, *node.comparators]
     if not any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd | ast.BitOr) for part in operands):
+        return None
+    text = ast.unparse(node)
+    if (ast.get_source_segment(source, node) or "").count("(") > text.count("("):
         return None
     parts = [
         f"{ast.unparse(part.left)}) {'&' if isinstance(part.op, ast.BitAnd) else '|'} ({ast.unparse(part.right)}"
@@ -81,7 +84,6 @@ def mixed_comparison(node: ast.Compare) -> str | None:
     ]
     signs = [ast.unparse(ast.Compare(ast.Name("a"), [op], [ast.Name("b")]))[2:-2] for op in node.ops]
     meant = "".join(f"{part} {sign} " for part, sign in zip(parts, signs, strict=False)) + parts[-1]
-    text = ast.unparse(node)
     return f"`&` and `|` bind closer than comparisons: `{text}` is a chain of comparisons; did you mean `({meant})`?"
 
 

@@ -56,6 +56,9 @@ class FunctionRewriter:
         assert isinstance(definition, ast.FunctionDef), "the source of a jit function must be one `def`"
         where = self.function.where
         for node in ast.walk(tree):
+            if isinstance(node, ast.Compare) and len(node.ops) > 1:
+                vars(node)["_warning"] = mixed_comparison(node, self.function.src)
+        for node in ast.walk(tree):
             if hasattr(node, "lineno"):
                 node.lineno += where.first_line - 1  # pyright: ignore[reportAttributeAccessIssue]
                 node.end_lineno += where.first_line - 1  # pyright: ignore[reportAttributeAccessIssue]
@@ -422,7 +425,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         if len(node.ops) > 1:
-            warning = ast.Constant(mixed_comparison(node))
+            warning = ast.Constant(vars(node)["_warning"])
             kinds = ast.Constant(" ".join(type(op).__name__ for op in node.ops))
             return self.runtime_call("chain", node, warning, kinds, *map(self.visit, (node.left, *node.comparators)))
         if isinstance(node.ops[0], ast.Is | ast.IsNot):
