@@ -44,7 +44,7 @@ def test_a_command_of_a_page(tmp_path: Path, warm_cache: Path) -> None:
 
 
 def test_a_worker(tmp_path: Path) -> None:
-    """What a module prints while a worker imports it."""
+    """The output of a module that a worker imports is captured whole."""
     code = (
         "import subprocess, sys\n"
         "from tilework.runtime.workers.worker import captured\n"

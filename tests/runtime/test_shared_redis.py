@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.runtime.redis_server import RedisServer, free_port, knows_tls, redis_server
-from tests.runtime.test_shared_cache import another_machine, eventually, failures
+from tests.runtime.shared_caches import another_machine, eventually, failures
 from tilework import knobs, metrics
 from tilework.runtime.kernel_cache import compile_once
 from tilework.runtime.kernel_cache.compile_once import making

@@ -19,7 +19,7 @@ import pytest
 
 from tests.runtime.redis_server import redis_server
 from tests.runtime.s3_server import ACCESS_KEY, S3Server, s3_server
-from tests.runtime.test_shared_cache import another_machine, eventually, failures, objects
+from tests.runtime.shared_caches import another_machine, eventually, failures, objects
 from tilework import knobs, metrics
 from tilework.runtime.kernel_cache.managers import load_entry, store_entry
 from tilework.runtime.kernel_cache.remote import folder_store, http_store, shared_cache
