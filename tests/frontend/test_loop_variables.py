@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.frontend.test_deep_trees import loaded
+from tests.runtime.modules import load_module
 from tilework.frontend.loop_variables import lasting_loops
 
 NAMES = ("i", "j", "k")
 HEAD = """
-import tilework
-import tilework.language as tl
-
 @tilework.jit
 def kernel(out, n):
 """
@@ -75,7 +72,7 @@ def test_generated_programs(seed: int, tmp_path: Path) -> None:
     lines = ["a = n", *(f"{name} = n + {draw.randint(0, 9)}" for name in NAMES), *statements(draw, 3, False)]
     body = "\n".join([*lines, *statements(draw, 3, False)])
     values = [f"tl.store(out + {index}, {name})" for index, name in enumerate(("a", *NAMES))]
-    kernel = loaded(tmp_path, HEAD + textwrap.indent("\n".join([body, *values]), "    "))
+    kernel = load_module(tmp_path, HEAD + textwrap.indent("\n".join([body, *values]), "    ")).kernel
     for n in (0, 1, 3, 5):
         scope: dict[str, Any] = {"n": n}
         exec(body, scope)

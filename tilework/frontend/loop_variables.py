@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 
 class Uses(NamedTuple):
-    """What statements do with variables of loops."""
+    """The loop variables that statements read and set."""
 
     reads: set[str]  # perhaps before they set them
     sets: set[str]  # on every path to their end

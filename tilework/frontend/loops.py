@@ -164,7 +164,7 @@ def assigned_names(body: Sequence[ast.stmt], lasting: frozenset[int]) -> frozens
 
 
 def about_start(name: str, type: Any, new: Any) -> str:
-    """What a variable should be before a loop that gives it another type."""
+    """Return advice on the initial value of a variable to which a loop gives another type."""
     if isinstance(new, tl.block_type) and not isinstance(type, tl.block_type) and not new.scalar.is_ptr():
         sizes = ", ".join(map(str, new.shape))
         return f"start with a tile: `{name} = tl.zeros([{sizes}], tl.{dtype_meant(new.scalar.name)})`"

@@ -106,7 +106,7 @@ class Scope:
 
 
 def about_global(name: str, value: Any) -> str:
-    """How a kernel gets the value of a global that it may not read."""
+    """Return advice on passing the value of a global that a kernel may not read."""
     if hasattr(value, "__array__") and getattr(value, "shape", ()) and not isinstance(value, type):
         return "pass the array as an argument of the kernel"
     text = repr(value)

@@ -273,7 +273,7 @@ def advice_for(error: Exception, text: str, code: str | None, scope: Mapping[str
 
 
 def about_call(text: str, code: str | None, scope: Mapping[str, Any]) -> str:
-    """What a call of a function of the language lacks: the parameter that was meant, or how it is called."""
+    """Return advice on a wrong call of a function: the intended parameter, or the signature."""
     call = next((node for node in nodes_of(code) if isinstance(node, ast.Call)), None)
     if call is not None and isinstance(call.func, ast.Name) and (known := scope.get(call.func.id)) is not None:
         return about_form(calling_form(getattr(known, "fn", known), call.func.id), text)

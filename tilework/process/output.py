@@ -1,4 +1,4 @@
-"""What other processes have printed into a file.
+"""Read the output of other processes from a file.
 
     with tempfile.TemporaryFile() as file:
         subprocess.run(command, stdout=file)

@@ -208,7 +208,7 @@ NOT_AN_ARRAY = "a pointer is not an array"  # `advice.py` says what to write
 
 
 def about_parts(owner: Any) -> str:
-    """What to write instead of ``owner[i] = v``, for values whose parts cannot be changed."""
+    """Return the replacement for ``owner[i] = v`` where the parts of a value cannot be changed."""
     if isinstance(owner, tuple):
         return "a list or tuple does not change: make a new one, such as `r = (x, *r[1:])`"
     return "only parts of blocks can, which makes a new block"

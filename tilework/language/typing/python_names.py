@@ -58,7 +58,7 @@ def assigned_names(statements: Sequence[ast.AST]) -> set[str]:
 
 
 def ignored_operands(value: object) -> str:
-    """The warning about ``x or 1.0`` of a run-time `x`, which is 1.0 for every `x`; empty for ``condition or True``."""
+    """Return the warning about ``x or 1.0`` of a run-time `x`, which is 1.0 for every `x`; empty for ``c or True``."""
     value = plain(value)
     if type(value) not in (int, float):
         return ""
@@ -68,7 +68,7 @@ def ignored_operands(value: object) -> str:
 
 
 def mixed_comparison(node: ast.Compare, source: str) -> str | None:
-    """The warning about ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
+    """Return the warning about ``i < n & i > 2``, which is ``i < (n & i) > 2`` in Python: `&` and `|` bind closer than
     comparisons do. Brackets in the source show that this is meant."""
     operands = [node.left, *node.comparators]
     if not any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd | ast.BitOr) for part in operands):
